@@ -1,0 +1,1 @@
+"""Things that answer questions: no HTTP, no wire, no thresholds, no keys, no money."""

@@ -1,0 +1,228 @@
+"""What every engine promises: questions in, log-weights out. Stands on the standard library alone.
+
+An engine turns an `Inquiry` into pieces of work (`prepare`, any thread) and reads pieces in
+batches (`read`, on a thread of its lane). It answers with distributions; what they mean is
+decided in policies/.
+"""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, TypeVar
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+"""A JSON value as a parser gives it: finite numbers, dicts in the sender's order."""
+
+Text: TypeAlias = str | list["Json"] | dict[str, "Json"]
+"""What the wire allows where a person would write prose: a string, or structured content."""
+
+Kind = Literal["noul", "choice", "score"]
+
+
+@dataclass(frozen=True, slots=True)
+class Noul:
+    """A yes/no question. Labels: `("true", "false")`."""
+
+    instructions: Text | None = None
+    true: Text | None = None
+    """What a yes means, if the asker said so."""
+    false: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several named options. Labels: the option names in the asker's order."""
+
+    options: Mapping[str, Text | None]
+    """Option name → description; at least one."""
+    instructions: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A level on an ordered scale. Labels: `"0"` … `"n-1"`, lowest level first."""
+
+    levels: Sequence[Text]
+    """At least one."""
+    instructions: Text | None = None
+
+
+Question: TypeAlias = Noul | Choice | Score
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """An image sent along with an inquiry."""
+
+    media_type: Literal["image/png", "image/jpeg", "image/webp"]
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A state and the questions asked about it."""
+
+    state: Text
+    questions: Mapping[str, Question]
+    """Question id → question, in the asker's order. The id must never influence an answer."""
+    assets: Mapping[str, Asset] = field(default_factory=dict)
+    """Reference → image; the reference occurs as or inside a string of the inquiry."""
+    language: str | None = None
+    """The asker's hint, a code as `de` or `en-GB`; `None` = find out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What an engine left out of a question, where its settings allow that."""
+
+    kept_tokens: int
+    dropped_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an engine makes of one question."""
+
+    log_weights: Sequence[float]
+    """One finite unnormalised log-probability per label, in label order."""
+    tokens: int
+    """Tokens the engine read for it, at least 0."""
+    doubt: str | None = None
+    """A machine-readable reason why the engine does not vouch for this reading."""
+    cut: Cut | None = None
+    """`None` = the engine read every token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an engine says of itself; shown by `/ready` and `tiergate models`."""
+
+    model: str
+    """The model's own name, e.g. `all-MiniLM-L6-v2-int8`."""
+    digest: str
+    """What identifies weights, tokenizer and encoding together; answers change only with it."""
+    max_tokens: int | None = None
+    """The longest sequence it reads; `None` = no limit of its own."""
+    not_competent: frozenset[Kind] = frozenset()
+    """Kinds whose readings carry the doubt `not_competent`."""
+    notes: str = ""
+    """One sentence for a person choosing a model."""
+
+
+class Prepared(Protocol):
+    """A piece of an inquiry, ready to be read: one question, or all of them for a joint engine."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that reading it costs; a lane fills its batches by this number."""
+        ...
+
+
+P = TypeVar("P", bound=Prepared)
+
+
+class Engine(Protocol[P]):
+    """Something that answers questions.
+
+    Laws (tests/engines/test_laws.py): a question reads the same alone and in company; its id
+    means nothing; sharing a batch changes nothing; too long is `Unreadable`, never truncated.
+    """
+
+    @property
+    def facts(self) -> Facts:
+        """The same value for the life of the engine."""
+        ...
+
+    def prepare(self, inquiry: Inquiry) -> Sequence[P]:
+        """Pieces that can be read apart from each other; together they cover every question.
+
+        Called on any thread, several at a time.
+
+        Raises:
+            Unreadable: the inquiry is not for this engine; nothing was read.
+        """
+        ...
+
+    def read(self, batch: Sequence[P]) -> Sequence[Mapping[str, Reading]]:
+        """For each piece, in batch order: question id → reading.
+
+        Called on threads of the engine's lane only.
+
+        Raises:
+            Broken: the engine failed; the batch can be tried again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of memory and devices. Called once, after the last `read`."""
+        ...
+
+
+class Reason(enum.StrEnum):
+    """Why a question is not for an engine. Cascades route on these, so they never change."""
+
+    TOO_LONG = "too_long"
+    OPTIONS_CUT = "options_cut"
+    INSTRUCTIONS_CUT = "instructions_cut"
+    TOO_MANY_OPTIONS = "too_many_options"
+    LANGUAGE = "language"
+    IMAGES = "images"
+    UNKNOWN_QUESTION = "unknown_question"
+
+
+class EngineError(Exception):
+    """An engine did not answer. The message is for the caller: no paths, no input text."""
+
+
+class Unreadable(EngineError):
+    """The caller's fault: this engine cannot read this. Asking again changes nothing."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        reason: Reason,
+        question: str | None = None,
+        tokens: int | None = None,
+        max_tokens: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.question = question
+        """Id of the question that cannot be read; `None` = the inquiry as a whole."""
+        self.tokens = tokens
+        self.max_tokens = max_tokens
+
+
+class Busy(EngineError):
+    """Come back later."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Broken(EngineError):
+    """Our fault: the engine failed on something it should have read."""
+
+
+def kind_of(question: Question) -> Kind:
+    """The wire name of the question's kind."""
+    match question:
+        case Noul():
+            return "noul"
+        case Choice():
+            return "choice"
+        case Score():
+            return "score"
+
+
+def label_count(question: Question) -> int:
+    """How many labels the question has, so how many log-weights its reading must carry."""
+    match question:
+        case Noul():
+            return 2
+        case Choice():
+            return len(question.options)
+        case Score():
+            return len(question.levels)

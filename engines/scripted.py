@@ -1,0 +1,121 @@
+"""An engine that says what it is told: for tests, benches and demonstrations. It judges nothing.
+
+Without a script the log-weights come from a hash of the state, the instructions and each
+label's text, so answers are stable, differ between inputs and ignore order, ids and company.
+"""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engines.contract import (
+    Choice,
+    Engine,
+    Facts,
+    Inquiry,
+    Json,
+    Noul,
+    Question,
+    Reading,
+    Reason,
+    Score,
+    Text,
+    Unreadable,
+)
+
+Script = Callable[[Text, Question], Sequence[float]]
+"""State and question → one log-weight per label."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    inquiry: Inquiry
+    tokens: int
+
+
+class ScriptedEngine(Engine[_Piece]):
+    """Counts words as tokens; weighs labels by `script`, or by a hash."""
+
+    def __init__(
+        self,
+        *,
+        script: Script | None = None,
+        max_tokens: int | None = 65_536,
+        delay_s: float = 0.0,
+        hold: threading.Event | None = None,
+    ) -> None:
+        """`delay_s` is slept per read; a read waits for `hold` first, if there is one."""
+        self._script = script or _hashed
+        self._max_tokens = max_tokens
+        self._delay_s = delay_s
+        self._hold = hold
+        self.entered = 0
+        """Pieces whose reading has begun, for tests."""
+        self.reads = 0
+        """Pieces read so far, for tests."""
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(
+            model="scripted",
+            digest="scripted",
+            max_tokens=self._max_tokens,
+            notes="Says what a script tells it; for tests only, it judges nothing.",
+        )
+
+    def prepare(self, inquiry: Inquiry) -> Sequence[_Piece]:
+        """One piece per inquiry; refuses states of more than `max_tokens` words, and images."""
+        if inquiry.assets:
+            raise Unreadable("this model cannot see images", reason=Reason.IMAGES)
+        state = inquiry.state if isinstance(inquiry.state, str) else json.dumps(inquiry.state)
+        words = state.count(" ") + 1
+        if self._max_tokens is not None and words > self._max_tokens:
+            raise Unreadable(
+                f"the state has {words} tokens, at most {self._max_tokens} fit",
+                reason=Reason.TOO_LONG,
+                tokens=words,
+                max_tokens=self._max_tokens,
+            )
+        return [_Piece(inquiry, words * len(inquiry.questions))]
+
+    def read(self, batch: Sequence[_Piece]) -> Sequence[Mapping[str, Reading]]:
+        """For each piece: every question's reading."""
+        self.entered += len(batch)
+        if self._hold is not None:
+            self._hold.wait()
+        if self._delay_s:
+            time.sleep(self._delay_s)
+        self.reads += len(batch)
+        return [self._answers(piece) for piece in batch]
+
+    def _answers(self, piece: _Piece) -> dict[str, Reading]:
+        inquiry = piece.inquiry
+        tokens = piece.tokens // len(inquiry.questions)
+        return {
+            name: Reading(self._script(inquiry.state, question), tokens)
+            for name, question in inquiry.questions.items()
+        }
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def _hashed(state: Text, question: Question) -> list[float]:
+    """One log-weight in [0, 4) per label, from a hash of what the label would be judged by."""
+    match question:
+        case Noul():
+            labels: list[Json] = [question.true or "yes", question.false or "no"]
+        case Choice():
+            labels = [[name, text] for name, text in question.options.items()]
+        case Score():
+            labels = list(question.levels)
+    about = hashlib.blake2b(json.dumps([state, question.instructions]).encode(), digest_size=16)
+    weights = []
+    for label in labels:
+        own = about.copy()
+        own.update(json.dumps(label).encode())
+        weights.append(int.from_bytes(own.digest()[:2], "big") / 16_384)
+    return weights

@@ -1,0 +1,1 @@
+"""The embedded default: a small sentence-embedding model whose weights come with the install."""

@@ -1,0 +1,233 @@
+"""From a socket to the bytes of a request: byte caps, a deadline, content codings, media types.
+
+Whatever is refused is drained first where that is affordable, so that the caller reads an answer
+and not a reset connection.
+"""
+
+import asyncio
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from starlette.types import Receive
+
+from gateway.errors import Refusal, refusal
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+T = TypeVar("T")
+
+_INLINE_BYTES = 262_144
+"""Decoding or parsing more than this happens on a thread, so that the event loop stays free."""
+_DRAINED_BODIES = 4
+"""A body that is too large is read to its end if that is at most this many times the cap."""
+_ZSTD_WINDOW_LOG_MAX = 23
+"""RFC 8878 (section 3.1.1.1.2) asks decoders for 8 MiB windows; more only costs memory."""
+
+
+class CallerLeft(Exception):
+    """The connection was closed before the answer could be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """What reading a body may cost."""
+
+    max_bytes: int
+    """As sent, and again after decoding."""
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The headers that say what a body is, lower-cased where case means nothing."""
+
+    media_type: str
+    boundary: str | None
+    coding: str
+    length: int | None
+
+
+def head(headers: dict[bytes, bytes]) -> Head:
+    """What the headers say of the body.
+
+    Raises:
+        Refusal: 415 for a media type or a content coding that is not understood.
+    """
+    media_type, parameters = _media_type(headers.get(b"content-type", b"").decode("latin-1"))
+    if media_type == "multipart/form-data":
+        if not parameters.get("boundary"):
+            raise refusal("bad_request", "The multipart Content-Type has no boundary parameter.")
+    elif media_type and not (media_type == "application/json" or media_type.endswith("+json")):
+        raise refusal(
+            "media_type",
+            "Unsupported Content-Type; send application/json or multipart/form-data.",
+        )
+    elif parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
+        raise refusal("media_type", "Unsupported charset; JSON is sent as UTF-8.")
+    coding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    if coding not in ("", "identity", "zstd", "gzip", "x-gzip"):
+        raise refusal(
+            "body_coding",
+            "Unsupported Content-Encoding; send zstd, gzip or none.",
+            **{"accept-encoding": "zstd, gzip, identity"},
+        )
+    length = headers.get(b"content-length", b"")
+    return Head(
+        media_type,
+        parameters.get("boundary"),
+        "" if coding == "identity" else coding,
+        int(length) if length.isdigit() else None,
+    )
+
+
+async def read_body(about: Head, receive: Receive, limits: BodyLimits) -> bytes:
+    """The decoded body.
+
+    Raises:
+        Refusal: 408 too slow, 413 too large (as sent or decoded), 400 not decodable.
+        CallerLeft: the caller hung up.
+    """
+    try:
+        async with asyncio.timeout(limits.deadline_s):
+            sent = await _received(receive, limits.max_bytes)
+    except TimeoutError:
+        raise refusal(
+            "body_late",
+            f"The request body did not arrive within {limits.deadline_s:g} s.",
+            connection="close",
+        ) from None
+    if not about.coding:
+        return sent
+    return await _decoded(sent, about.coding, limits.max_bytes)
+
+
+async def offload_if_large(size_bytes: int, work: Callable[[], T]) -> T:
+    """The result of `work`, run here when small and on a thread when it would hold up the loop."""
+    return work() if size_bytes <= _INLINE_BYTES else await asyncio.to_thread(work)
+
+
+def _media_type(header: str) -> tuple[str, dict[str, str]]:
+    """Lower-cased media type and its parameters."""
+    media_type, *rest = header.split(";")
+    parameters = {}
+    for item in rest:
+        name, _, value = item.partition("=")
+        parameters[name.strip().lower()] = value.strip().strip('"')
+    return media_type.strip().lower(), parameters
+
+
+async def _received(receive: Receive, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise CallerLeft
+        chunk: bytes = message.get("body", b"")
+        size += len(chunk)
+        if size <= max_bytes:
+            chunks.append(chunk)
+        else:
+            chunks.clear()
+            if size > _DRAINED_BODIES * max_bytes:
+                raise _too_large(max_bytes, connection="close")
+        if not message.get("more_body", False):
+            break
+    if size > max_bytes:
+        raise _too_large(max_bytes)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _too_large(max_bytes: int, **headers: str) -> Refusal:
+    return refusal(
+        "body_too_large", f"The request body is longer than {max_bytes} bytes.", **headers
+    )
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+async def _decoded(sent: bytes, coding: str, max_bytes: int) -> bytes:
+    """Small results are decoded here; anything that grows goes on on a thread."""
+    stream = _Stream(sent, coding, max_bytes)
+    if not stream.decode(_INLINE_BYTES):
+        await asyncio.to_thread(stream.decode, max_bytes + 1)
+    return stream.content
+
+
+class _Stream:
+    """A compressed body being decoded: one or more members, at most `max_bytes` together."""
+
+    def __init__(self, sent: bytes, coding: str, max_bytes: int) -> None:
+        self._new = _zstd if coding == "zstd" else _gzip
+        self._member: _Decompressor = self._new()
+        self._input = sent
+        self._max_bytes = max_bytes
+        self.content = b""
+
+    def decode(self, up_to_bytes: int) -> bool:
+        """Decode until the end (`True`) or until `up_to_bytes` are there.
+
+        Raises:
+            Refusal: 413 beyond `max_bytes`, 400 for anything that is not whole and well-formed.
+        """
+        parts = [self.content]
+        size = len(self.content)
+        try:
+            while size < up_to_bytes:
+                part = self._member.decompress(self._input, up_to_bytes - size)
+                self._input = b""
+                parts.append(part)
+                size += len(part)
+                if self._member.eof:
+                    if not (rest := self._member.unused_data):
+                        break
+                    self._member, self._input = self._new(), rest
+                elif not part:
+                    raise EOFError
+        except (zstd.ZstdError, zlib.error, EOFError):
+            raise refusal(
+                "bad_request", "The compressed body is damaged or ends too early."
+            ) from None
+        self.content = b"".join(parts)
+        if size > self._max_bytes:
+            raise _too_large(self._max_bytes)
+        return size < up_to_bytes
+
+
+def _zstd() -> _Decompressor:
+    limit: dict[Any, int] = {zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG_MAX}
+    return zstd.ZstdDecompressor(options=limit)
+
+
+class _Gzip:
+    """zlib's decompressor with the manners of zstd's: it keeps its unread input."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+
+
+def _gzip() -> _Decompressor:
+    return _Gzip()

@@ -1,0 +1,43 @@
+"""The command line: `tiergate serve | ask | check | models`.
+
+Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 4 environment.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from gateway import __version__
+from gateway.cli import ask, check, models, serve
+from gateway.cli.grammar import ENVIRONMENT, USAGE
+from gateway.cli.http import Unreachable
+from gateway.config_file import ConfigError
+from gateway.wiring import CannotStart
+
+
+def parser() -> argparse.ArgumentParser:
+    """The grammar of the command line."""
+    top = argparse.ArgumentParser(
+        prog="tiergate", description="A self-hosted gateway for typed decisions."
+    )
+    top.add_argument("--version", action="version", version=f"tiergate {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in (serve, ask, check, models):
+        command.add_to(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    chosen = parser().parse_args(arguments)
+    try:
+        code: int = chosen.run(chosen)
+    except ConfigError as error:
+        print(f"tiergate: {error}", file=sys.stderr)
+        return USAGE
+    except (CannotStart, Unreachable) as error:
+        print(f"tiergate: {error}", file=sys.stderr)
+        return ENVIRONMENT
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -1,0 +1,161 @@
+"""`tiergate ask`: answer questions from files, in this process or through a running gateway."""
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from engines.contract import EngineError
+from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
+from gateway.cli.http import exchange
+from gateway.cli.waiting import told_when_slow
+from gateway.config_file import ConfigError, configuration_path, load
+from gateway.decide import decide
+from gateway.dialects import systemone
+from gateway.errors import Refusal, problem
+from gateway.wiring import install, new_services, only_model, open_lanes
+
+_BAR_CELLS = 24
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser("ask", help="answer questions from files")
+    state = command.add_mutually_exclusive_group(required=True)
+    state.add_argument("-f", "--file", metavar="FILE", help="the state: JSON or text; - = stdin")
+    state.add_argument("-s", "--state", metavar="TEXT", help="the state, as text")
+    command.add_argument(
+        "-q", "--questions", metavar="FILE", required=True, help="JSON: question id → question"
+    )
+    command.add_argument("-m", "--model", help="default: the configuration's default model")
+    add_config(command)
+    add_url(command)
+    add_json(command)
+    command.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print the answers; 2 when the request is refused, 4 when it cannot be answered."""
+    body: dict[str, Any] = {"state": _state(chosen), "questions": _questions(chosen.questions)}
+    if chosen.model is not None:
+        body["model"] = chosen.model
+    if chosen.url:
+        status, answer = exchange(chosen.url, systemone.PATH, chosen.key_env, body)
+    else:
+        status, answer = _here(chosen, body)
+    if status != 200:
+        print(f"tiergate: {_message(answer)}", file=sys.stderr)
+        if chosen.json:
+            print(json.dumps(answer, ensure_ascii=False))
+        return USAGE if status < 500 else ENVIRONMENT
+    if chosen.json:
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        _show(answer)
+    return OK
+
+
+def _here(chosen: argparse.Namespace, body: dict[str, Any]) -> tuple[int, Any]:
+    """Status and body as the gateway would send them, without a gateway."""
+    settings = only_model(load(configuration_path(chosen.config)).settings, chosen.model)
+    services = new_services(settings)
+    try:
+        encoded = json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+        model, inquiry = systemone.decode(encoded, None, services.ask)
+        with told_when_slow() as told, open_lanes(settings, told) as lanes:
+            install(services, settings, lanes)
+            target = services.target(model)
+            decided = decide(
+                inquiry, target.model, target.reader, patience_s=settings.server.deadline_s
+            )
+            return 200, json.loads(systemone.encode(asyncio.run(decided)))
+    except (Refusal, EngineError) as error:
+        found = problem(error)
+        return found.status, json.loads(systemone.encode_problem(found))
+    except (ValueError, UnicodeEncodeError):
+        raise ConfigError("state or questions hold what JSON cannot, e.g. NaN") from None
+
+
+def _state(chosen: argparse.Namespace) -> Any:
+    """The state; a file that parses to an object, array or string is taken as JSON."""
+    if chosen.state is not None:
+        return chosen.state
+    text = _text(chosen.file)
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        return text
+    return parsed if isinstance(parsed, str | dict | list) else text
+
+
+def _questions(path: str) -> Any:
+    try:
+        parsed = json.loads(_text(path))
+    except ValueError as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from None
+    if isinstance(parsed, dict) and isinstance(parsed.get("questions"), dict):
+        return parsed["questions"]
+    return parsed
+
+
+def _text(path: str) -> str:
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+
+
+def _message(answer: Any) -> str:
+    detail = answer.get("detail") if isinstance(answer, dict) else answer
+    if isinstance(detail, list):
+        return "; ".join(
+            f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in detail
+        )
+    return str(detail.get("message", detail)) if isinstance(detail, dict) else str(detail)
+
+
+def _show(answer: Any) -> None:
+    """A table with a bar for each probability."""
+    console = Console()
+    table = Table(title=f"{answer['model']}, {answer['usage']['input_tokens']} tokens")
+    for heading in ("question", "answer", "confidence", "label", "probability"):
+        table.add_column(heading, overflow="fold")
+    for name, one in answer["answers"].items():
+        for row, (label, p) in enumerate(_labels(one)):
+            first = row == 0
+            table.add_row(
+                name if first else "",
+                _verdict(one) if first else "",
+                f"{one['confidence']:.3f}" if first and "confidence" in one else "",
+                label,
+                f"{p:.4f} {'█' * round(p * _BAR_CELLS)}",
+            )
+        table.add_section()
+    console.print(table)
+
+
+def _labels(one: Any) -> list[tuple[str, float]]:
+    match one["type"]:
+        case "noul":
+            return [("yes", one["noul"]), ("no", 1 - one["noul"])]
+        case "score":
+            return [(f"{i} {one['legend'][i]}", p) for i, p in one["probabilities"].items()]
+        case _:
+            return list(one["probabilities"].items())
+
+
+def _verdict(one: Any) -> str:
+    match one["type"]:
+        case "noul":
+            verdict = "yes" if one["noul"] >= 0.5 else "no"
+        case "score":
+            verdict = f"{one['score']:.2f}"
+        case _:
+            verdict = one["choice"]
+    return f"{verdict} ({one['x_reason']})" if "x_reason" in one else str(verdict)

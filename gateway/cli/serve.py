@@ -1,0 +1,56 @@
+"""`tiergate serve`: run the gateway until it is told to stop."""
+
+import argparse
+import asyncio
+
+import uvloop
+
+from gateway.cli.grammar import Commands, add_config
+from gateway.config_file import configuration_path, load
+from gateway.logs import open_log
+from gateway.wiring import bind, serve
+
+_EXAMPLE = """\
+tiergate is listening on {url}{auth}
+
+Try it:
+
+curl -s {url}/v1/systemone \\
+  -H 'Content-Type: application/json'{header} \\
+  -d '{{"state": "I was charged twice for my March invoice, please send the money back.",
+       "questions": {{
+         "team": {{"type": "choice", "instructions": "Which team should handle this ticket?",
+                  "criteria": {{"billing": "Payments, invoices and refunds",
+                               "technical": "Bugs, outages and integrations",
+                               "sales": "Prices, upgrades and new contracts"}}}},
+         "refund": {{"type": "noul", "instructions": "Does the customer ask for money back?"}}}}}}'
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser("serve", help="run the gateway")
+    add_config(command)
+    command.add_argument("--port", type=int, help="instead of server.port; 0 = any free port")
+    command.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Serve; 0 after a clean stop."""
+    settings = load(configuration_path(chosen.config)).settings
+    if chosen.port is not None:
+        server = settings.server.model_copy(update={"port": chosen.port})
+        settings = settings.model_copy(update={"server": server})
+    open_log(settings.log)
+    listener = bind(settings)
+    host, port = listener.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    header = ' -H "Authorization: Bearer $KEY"' if settings.auth.keys else ""
+    auth = "" if settings.auth.keys else " (no keys: loopback only)"
+
+    def greet() -> None:
+        print(_EXAMPLE.format(url=url, header=header, auth=auth), flush=True)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(settings, listener, greet))
+    return 0

@@ -1,0 +1,183 @@
+"""The settings of a running gateway: one frozen tree, typed, every field documented.
+
+The docstring under a field becomes its entry in docs/configuration.md. Reading a file, with
+lines and origins, is config_file.py.
+"""
+
+import ipaddress
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")]
+"""A name that clients write in a request or operators in a report."""
+
+
+class Section(BaseModel):
+    """A table of config.toml: unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class ServerSection(Section):
+    """`[server]`: where the gateway listens and how long it waits."""
+
+    host: str = "127.0.0.1"
+    """Address to bind. Anything but a loopback address needs `[auth.keys]`."""
+    port: int = Field(default=8080, ge=0, le=65_535)
+    """Port to bind; 0 lets the system choose one."""
+    deadline_s: float = Field(default=8.0, gt=0, le=600)
+    """Longest time from a complete body to the answer. The official SDK gives up after 10 s and
+    asks again, so stay below."""
+    body_deadline_s: float = Field(default=30.0, gt=0, le=600)
+    """Longest time a request body may take to arrive before the answer is 408."""
+    keep_alive_s: int = Field(default=65, ge=1, le=3600)
+    """How long an idle connection stays open. The official SDK keeps its own for 30 s."""
+    drain_s: float = Field(default=10.0, ge=0, le=600)
+    """On shutdown: how long accepted requests may still take."""
+    backlog: int = Field(default=2048, ge=1, le=65_535)
+    """Connections the system holds before they are accepted."""
+
+
+class LimitsSection(Section):
+    """`[limits]`: what a request may contain. Beyond any of these the answer is a 4xx."""
+
+    max_body_bytes: int = Field(default=33_554_432, ge=1024, le=1_073_741_824)
+    """Longest request body, as sent and again after decompression (413)."""
+    max_questions: int = Field(default=255, ge=1, le=10_000)
+    """Most questions in one request."""
+    max_id_chars: int = Field(default=1024, ge=1, le=65_536)
+    """Longest question id."""
+    max_option_chars: int = Field(default=4096, ge=1, le=1_000_000)
+    """Longest option name of a choice."""
+    max_text_chars: int = Field(default=8_388_608, ge=1, le=1_073_741_824)
+    """Longest string anywhere in state, instructions or criteria."""
+    max_depth: int = Field(default=64, ge=1, le=150)
+    """Deepest nesting of a structured state, instruction or description."""
+    max_assets: int = Field(default=16, ge=1, le=1000)
+    """Most images sent along with one request."""
+
+
+class AuthSection(Section):
+    """`[auth]`: who may ask. Without keys everyone may, and only a loopback bind is allowed."""
+
+    keys: dict[Name, SecretStr] = {}
+    """Key name → bearer key, written as `"${VARIABLE}"` so that the key itself stays out of the
+    file. At least 20 printable characters without blanks."""
+
+    @model_validator(mode="after")
+    def _refuse_weak_keys(self) -> "AuthSection":
+        for name, key in self.keys.items():
+            if not re.fullmatch(r"[!-~]{20,512}", key.get_secret_value()):
+                raise ValueError(
+                    f"the key '{name}' must be 20 to 512 printable ASCII characters without blanks"
+                )
+        return self
+
+
+class LogSection(Section):
+    """`[log]`: what is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe event that is written."""
+    format: Literal["text", "json"] = "text"
+    """One line per event, for people or for machines."""
+    access: bool = False
+    """One line per request: method, path, status, milliseconds, request id. Never any content."""
+
+
+class _Lane(Section):
+    max_waiting: int = Field(default=64, ge=1, le=100_000)
+    """Requests in front of this engine before the next is refused with 529."""
+    workers: int = Field(default=0, ge=0, le=256)
+    """Threads that read; 0 = as many as the CPU quota of this process allows."""
+
+
+class StarterEngineSection(_Lane):
+    """`[engines.<name>]` with `kind = "starter"`: the small model that comes with the install."""
+
+    kind: Literal["starter"]
+    """Which module of engines/ answers."""
+    option_cache: int = Field(default=4096, ge=0, le=1_000_000)
+    """Option vectors kept in memory, 1.5 KB each."""
+
+
+class ScriptedEngineSection(_Lane):
+    """`[engines.<name>]` with `kind = "scripted"`: answers from a hash, for tests and benches."""
+
+    kind: Literal["scripted"]
+    """Which module of engines/ answers."""
+    max_tokens: int = Field(default=65_536, ge=1)
+    """Longest state, in words."""
+    delay_s: float = Field(default=0.0, ge=0, le=60)
+    """Seconds each read takes."""
+
+
+EngineSection = Annotated[StarterEngineSection | ScriptedEngineSection, Field(discriminator="kind")]
+
+
+class ModelSection(Section):
+    """`[models.<name>]`: a name that clients may ask for."""
+
+    engine: Name
+    """Which `[engines.<name>]` answers."""
+    aliases: tuple[Name, ...] = Field(default=(), strict=False)
+    """Other names for the same model, e.g. those of the hosted API."""
+    description: str = ""
+    """Shown by `GET /v1/models`; empty = what the engine says of itself."""
+    release_date: str = Field(default="2026-11-30", pattern=r"^\d{4}-\d{2}-\d{2}$")
+    """Shown by `GET /v1/models`."""
+
+
+_HOSTED_ALIASES = ("jev-latest", "jev-preview", "jev-1.13.0", "jev-1.14.0")
+
+
+class Settings(Section):
+    """Everything a gateway can be told."""
+
+    default_model: Name = "starter"
+    """The model for requests that name none."""
+    server: ServerSection = ServerSection()
+    limits: LimitsSection = LimitsSection()
+    auth: AuthSection = AuthSection()
+    log: LogSection = LogSection()
+    engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
+    """One table per engine that is loaded at start."""
+    models: dict[Name, ModelSection] = {
+        "starter": ModelSection(engine="starter", aliases=_HOSTED_ALIASES)
+    }
+    """One table per model that clients may name."""
+
+    @model_validator(mode="after")
+    def _refuse_loose_ends(self) -> "Settings":
+        for name, model in self.models.items():
+            if model.engine not in self.engines:
+                raise ValueError(
+                    f"models.{name}.engine names '{model.engine}', but there is no "
+                    f"[engines.{model.engine}]; there are: {', '.join(self.engines) or 'none'}"
+                )
+        names = [*self.models, *(a for model in self.models.values() for a in model.aliases)]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the model name '{name}' is given twice under [models]")
+        if self.default_model not in names:
+            raise ValueError(f"default_model is '{self.default_model}', but no model has that name")
+        if not self.auth.keys and not is_loopback(self.server.host):
+            raise ValueError(
+                f"server.host is '{self.server.host}', which others can reach, but [auth.keys] is "
+                "empty; add a key or bind to 127.0.0.1"
+            )
+        return self
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address bound to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

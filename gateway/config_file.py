@@ -1,0 +1,216 @@
+"""From a file to settings: where each value came from, and which line is to blame.
+
+Secrets are `"${VARIABLE}"` references, resolved here and nowhere else; they are never shown.
+"""
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, SecretStr, ValidationError
+
+from gateway.config import Settings
+
+Key = tuple[str, ...]
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_HEADER = re.compile(r"^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
+_ASSIGNMENT = re.compile(
+    r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
+)
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. The message names the file, the line and the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One effective setting, for display."""
+
+    key: str
+    """Dotted, e.g. `server.port`."""
+    shown: str
+    """As TOML; secrets as `"********"`."""
+    origin: str
+    """`default`, or `FILE:LINE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Settings and where they came from."""
+
+    settings: Settings
+    path: Path | None
+    """`None` = built-in defaults only."""
+    lines: Mapping[Key, int]
+    """Line of each key and table header in the file, from 1."""
+
+    def values(self) -> list[Value]:
+        """Every setting, in the order of the reference, with its origin."""
+        return list(self._values(self.settings, ()))
+
+    def _values(self, node: object, key: Key) -> Iterator[Value]:
+        if isinstance(node, BaseModel):
+            for name in type(node).model_fields:
+                yield from self._values(getattr(node, name), (*key, name))
+        elif isinstance(node, dict):
+            for name, child in node.items():
+                yield from self._values(child, (*key, name))
+        else:
+            yield Value(_dotted(key), toml(node), self._origin(key))
+
+    def _origin(self, key: Key) -> str:
+        line = self.lines.get(key)
+        return "default" if line is None or self.path is None else f"{self.path}:{line}"
+
+
+def configuration_path(named: str | None) -> Path | None:
+    """The file to read: `named`, else `$TIERGATE_CONFIG`, else `./config.toml` if it is there."""
+    if chosen := named or os.environ.get("TIERGATE_CONFIG"):
+        return Path(chosen)
+    here = Path("config.toml")
+    return here if here.is_file() else None
+
+
+def load(path: Path | None) -> Configuration:
+    """The settings in `path`, or the built-in defaults.
+
+    Raises:
+        ConfigError: no such file, not TOML, an unknown key, a bad value, an unset variable.
+    """
+    if path is None:
+        return Configuration(Settings(), None, {})
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    lines = lines_of(text)
+    _refuse_literal_keys(tree, path, lines)
+    tree = _resolve(tree, (), path, lines)
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_faults(error, path, lines))) from None
+    return Configuration(settings, path, lines)
+
+
+def lines_of(text: str) -> dict[Key, int]:
+    """Key → line, from 1, for each `key =` and `[table]` that stands on a line of its own."""
+    lines: dict[Key, int] = {}
+    table: Key = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(line):
+            table = _parts(header[1])
+            lines.setdefault(table, number)
+        elif assignment := _ASSIGNMENT.match(line):
+            lines.setdefault((*table, *_parts(assignment[1])), number)
+    return lines
+
+
+def _parts(dotted: str) -> Key:
+    parts = re.findall(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""", dotted)
+    return tuple(part.strip("\"'") for part in parts)
+
+
+def _resolve(node: Any, key: Key, path: Path, lines: Mapping[Key, int]) -> Any:
+    """The tree with every `${VARIABLE}` replaced by its value."""
+    if isinstance(node, dict):
+        return {name: _resolve(child, (*key, name), path, lines) for name, child in node.items()}
+    if isinstance(node, list):
+        return [_resolve(child, key, path, lines) for child in node]
+    if not isinstance(node, str):
+        return node
+
+    def value(reference: re.Match[str]) -> str:
+        found = os.environ.get(reference[1])
+        if not found:
+            raise ConfigError(
+                f"{_place(key, path, lines)}: the environment variable {reference[1]} is not set"
+            )
+        return found
+
+    return _REFERENCE.sub(value, node)
+
+
+def _refuse_literal_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:
+    auth = tree.get("auth")
+    keys = auth.get("keys") if isinstance(auth, dict) else None
+    for name, value in keys.items() if isinstance(keys, dict) else ():
+        if isinstance(value, str) and not _REFERENCE.fullmatch(value):
+            raise ConfigError(
+                f"{_place(('auth', 'keys', name), path, lines)}: a key must not stand in the file; "
+                f'put it in an environment variable and write "${{VARIABLE}}" here'
+            )
+
+
+def _faults(error: ValidationError, path: Path, lines: Mapping[Key, int]) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_input=False):
+        key = tuple(str(part) for part in fault["loc"])
+        if key[:1] == ("engines",) and len(key) > 3:  # the union's tag stands in the location
+            key = (*key[:2], *key[3:])
+        message = fault["msg"].removeprefix("Value error, ")
+        if fault["type"] == "extra_forbidden":
+            message = f"there is no such setting{_did_you_mean(key)}"
+        yield f"{_place(key, path, lines)}: {message}"
+
+
+def _place(key: Key, path: Path, lines: Mapping[Key, int]) -> str:
+    """`FILE:LINE: key`, with the line of the nearest key above that stands in the file."""
+    for length in range(len(key), 0, -1):
+        if line := lines.get(key[:length]):
+            return f"{path}:{line}: {_dotted(key)}"
+    return f"{path}: {_dotted(key)}" if key else str(path)
+
+
+def _did_you_mean(key: Key) -> str:
+    near = difflib.get_close_matches(key[-1], known_names(key[:-1]), n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
+def known_names(table: Key) -> list[str]:
+    """Names of the settings that may stand in a table, e.g. in `("server",)`."""
+    models: list[type[BaseModel]] = [Settings]
+    for part in table:
+        fields = [model.model_fields[part] for model in models if part in model.model_fields]
+        if fields:  # otherwise the part is a name that the operator chose, as in [engines.NAME]
+            models = [found for field in fields for found in _models_in(field.annotation)]
+    return [name for model in models for name in model.model_fields]
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models_in(argument)]
+
+
+def _dotted(key: Key) -> str:
+    bare = re.compile(r"[A-Za-z0-9_-]+")
+    return ".".join(part if bare.fullmatch(part) else f'"{part}"' for part in key)
+
+
+def toml(value: object) -> str:
+    """The value as it would stand in a file; secrets as stars."""
+    match value:
+        case SecretStr():
+            return '"********"'
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        case dict():
+            return "{" + ", ".join(f"{name} = {toml(one)}" for name, one in value.items()) + "}"
+        case tuple() | list():
+            return "[" + ", ".join(toml(item) for item in value) + "]"
+        case _:
+            return str(value)

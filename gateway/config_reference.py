@@ -1,0 +1,69 @@
+"""The configuration reference as Markdown, from the settings' own docstrings."""
+
+import inspect
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from gateway.config import (
+    AuthSection,
+    LimitsSection,
+    LogSection,
+    ModelSection,
+    ScriptedEngineSection,
+    ServerSection,
+    Settings,
+    StarterEngineSection,
+)
+from gateway.config_file import toml
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "server": ServerSection,
+    "limits": LimitsSection,
+    "auth": AuthSection,
+    "log": LogSection,
+    "engines.NAME, kind starter": StarterEngineSection,
+    "engines.NAME, kind scripted": ScriptedEngineSection,
+    "models.NAME": ModelSection,
+}
+"""Heading → section, in the order of the page."""
+
+_HEAD = """\
+# Configuration
+
+One TOML file holds everything. `tiergate` reads the file named by `--config`, else by the
+environment variable `TIERGATE_CONFIG`, else `./config.toml` if there is one, else it runs on the
+defaults below. The `config.toml` that comes with the project says every setting at its default.
+
+- An unknown key, a wrong type or a value out of range stops the start with exit code 2 and a
+  sentence that names the file, the line and the key.
+- `"${VARIABLE}"` is replaced by the value of an environment variable; if that is not set, the
+  start stops. Bearer keys can only be written this way.
+- `tiergate check` shows every value in force and where it comes from.
+
+<!-- Written by scripts/reference from the docstrings in gateway/config.py. -->
+"""
+
+
+def reference() -> str:
+    """The whole page."""
+    lines = [_HEAD, "## Top level", "", *_table(Settings, only_plain=True)]
+    for heading, section in SECTIONS.items():
+        about = inspect.cleandoc(section.__doc__ or "")
+        lines += ["", f"## `[{heading.partition(',')[0]}]`{heading.partition(',')[2]}", ""]
+        lines += [about, "", *_table(section)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(section: type[BaseModel], *, only_plain: bool = False) -> Iterator[str]:
+    yield "| setting | default | meaning |"
+    yield "|---|---|---|"
+    for name, field in section.model_fields.items():
+        if only_plain and not isinstance(field.default, str):
+            continue
+        yield f"| `{name}` | {_default(field)} | {' '.join((field.description or '').split())} |"
+
+
+def _default(field: FieldInfo) -> str:
+    return "required" if field.is_required() else f"`{toml(field.default)}`"

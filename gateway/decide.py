@@ -1,0 +1,67 @@
+"""The use case: an inquiry and who can read it, to a decision. Knows no HTTP and no SQL."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from engines.contract import Inquiry, Reading
+from policies.answers import Answer, answer
+
+
+class Reader(Protocol):
+    """Something that reads whole inquiries: an engine behind its lane."""
+
+    @property
+    def name(self) -> str:
+        """The engine's name in the configuration."""
+        ...
+
+    async def read(self, inquiry: Inquiry, *, patience_s: float) -> Mapping[str, Reading]:
+        """Question id → reading for every question; see `engines.lane.Lane.read`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One engine's share in a decision."""
+
+    engine: str
+    tokens: int
+    seconds: float
+    """From asking the lane to having the readings: waiting included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the caller gets, and what it took."""
+
+    model: str
+    """The concrete model that answered, never an alias."""
+    answers: Mapping[str, Answer]
+    """Question id → answer, in the asker's order."""
+    steps: tuple[Step, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Every token every engine read."""
+        return sum(step.tokens for step in self.steps)
+
+
+async def decide(inquiry: Inquiry, model: str, reader: Reader, *, patience_s: float) -> Decision:
+    """The answers of `reader` to every question of the inquiry.
+
+    Raises:
+        EngineError: the reader does not answer; see `Lane.read`.
+    """
+    begun_s = time.perf_counter()
+    readings = await reader.read(inquiry, patience_s=patience_s)
+    step = Step(
+        reader.name,
+        sum(reading.tokens for reading in readings.values()),
+        time.perf_counter() - begun_s,
+    )
+    answers = {
+        name: answer(question, readings[name]) for name, question in inquiry.questions.items()
+    }
+    return Decision(model, answers, (step,))

@@ -1,0 +1,213 @@
+"""TypeSafe's System One API: `POST /v1/systemone`, in and out.
+
+Errors have FastAPI's shapes, as the hosted API's do: a `detail` list with locations for 422, a
+`detail` object with `error_type` and `message` for everything else.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import orjson
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from engines.contract import Choice, Inquiry, Noul, Question, Score
+from gateway.decide import Decision
+from gateway.dialects.systemone_assets import claimed_assets
+from gateway.dialects.systemone_schema import ASK
+from gateway.dialects.systemone_text import TextLimits, refuse_unfit_text
+from gateway.errors import Fault, Kind, Problem, Refusal, invalid
+from policies.answers import Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer
+
+PATH = "/v1/systemone"
+
+_MAX_FAULTS = 100
+_LEVEL_NAMES = tuple(str(level) for level in range(255))
+
+_ERROR_TYPES: dict[Kind, str] = {
+    "key_missing": "authentication_error",
+    "key_wrong": "authentication_error",
+    "max_tokens_exceeded": "max_tokens_exceeded",
+    "overloaded": "overloaded_error",
+    "late": "timeout_error",
+    "not_ready": "overloaded_error",
+    "broken": "server_error",
+    "internal": "server_error",
+    "body_late": "timeout_error",
+}
+"""`error_type` by kind; everything that is not listed is an `api_usage_error`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskLimits:
+    """What one request may contain."""
+
+    max_questions: int
+    max_id_chars: int
+    max_option_chars: int
+    max_assets: int
+    text: TextLimits
+
+
+def decode(
+    body: bytes, parts: Mapping[str, bytes] | None, limits: AskLimits
+) -> tuple[str | None, Inquiry]:
+    """The model asked for (`None` = the default) and the inquiry.
+
+    `parts` are the other parts of a multipart body, `None` for a JSON body.
+
+    Raises:
+        Refusal: 422 with the location of everything that is wrong; 400 for assets that do not fit.
+    """
+    try:
+        ask = ASK.validate_json(body)
+    except ValidationError as error:
+        raise _refused(error) from None
+    asked = ask["questions"]
+    if len(asked) > limits.max_questions:
+        raise _one_fault("too_many_questions", f"At most {limits.max_questions} questions.")
+    refuse_unfit_text(ask, len(body), limits.text)
+    questions = {name: _question(name, one, limits) for name, one in asked.items()}
+    if "assets" not in ask and not parts:
+        return ask.get("model"), Inquiry(ask["state"], questions)
+    assets = claimed_assets(ask, parts or {}, limits.max_assets)
+    return ask.get("model"), Inquiry(ask["state"], questions, assets)
+
+
+def encode(decision: Decision) -> bytes:
+    """The body of a 200: model, answers in the asker's order, usage."""
+    body: dict[str, object] = {
+        "model": decision.model,
+        "answers": {name: _answer(answer) for name, answer in decision.answers.items()},
+        "usage": {"input_tokens": decision.tokens, "output_tokens": 0},
+    }
+    return _json(body)
+
+
+def encode_problem(problem: Problem) -> bytes:
+    """The body of everything else."""
+    if problem.faults:
+        detail: object = [
+            {"type": f.type, "loc": f.loc, "msg": f.msg}
+            | ({"ctx": dict(problem.details)} if problem.details else {})
+            for f in problem.faults
+        ]
+    else:
+        detail = {
+            "error_type": _ERROR_TYPES.get(problem.kind, "api_usage_error"),
+            "message": problem.message,
+            **{f"x_{name}": value for name, value in problem.details.items()},
+        }
+    return _json({"detail": detail})
+
+
+def _question(name: str, asked: Any, limits: AskLimits) -> Question:
+    """One validated question as the engines know it."""
+    if len(name) > limits.max_id_chars:
+        raise _one_fault(
+            "id_too_long", f"A question id has at most {limits.max_id_chars} characters."
+        )
+    instructions = asked.get("instructions")
+    criteria = asked.get("criteria")
+    match asked["type"]:
+        case "choice":
+            for option in criteria:
+                if len(option) > limits.max_option_chars:
+                    raise _one_fault(
+                        "option_too_long",
+                        f"An option name has at most {limits.max_option_chars} characters.",
+                        name,
+                        "choice",
+                        "criteria",
+                    )
+            return Choice(criteria, instructions)
+        case "score":
+            return Score(criteria, instructions)
+        case "noul":
+            true, false = (
+                (criteria.get("true"), criteria.get("false")) if criteria else (None, None)
+            )
+            if instructions is None and true is None and false is None:
+                raise _one_fault(
+                    "missing",
+                    "A noul question needs instructions or a described outcome in criteria.",
+                    name,
+                    "noul",
+                    "instructions",
+                )
+            return Noul(instructions, true, false)
+        case _:
+            raise _one_fault(
+                "box_unsupported", "No model here answers box questions.", name, "box", "type"
+            )
+
+
+def _answer(answer: Answer) -> dict[str, object]:
+    match answer:
+        case ChoiceAnswer():
+            wire: dict[str, object] = {
+                "type": "choice",
+                "choice": answer.choice,
+                "confidence": answer.confidence,
+                "probabilities": answer.probabilities,
+            }
+        case NoulAnswer():
+            wire = {"type": "noul", "noul": answer.noul}
+        case ScoreAnswer():
+            wire = {
+                "type": "score",
+                "score": answer.score,
+                "confidence": answer.confidence,
+                "legend": dict(zip(_LEVEL_NAMES, answer.levels, strict=False)),
+                "probabilities": dict(zip(_LEVEL_NAMES, answer.probabilities, strict=False)),
+            }
+        case _:
+            assert_never(answer)
+    if answer.doubt is not None:
+        wire["x_reason"] = answer.doubt
+    return wire
+
+
+def _json(value: object) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # an integer of more than 64 bits in a legend; slower, but exact
+        import json
+
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _one_fault(type_: str, message: str, *loc: str) -> Refusal:
+    return invalid(Fault(type_, ("body", "questions", *loc), message))
+
+
+_TEXT_BRANCHES = {"str": "string_type", "dict[str,any]": "dict_type", "list[any]": "list_type"}
+_MESSAGES = {
+    "union_tag_invalid": "Unknown question type; expected 'noul', 'choice', 'score' or 'box'",
+    "union_tag_not_found": "The question has no type; expected 'noul', 'choice', 'score' or 'box'",
+}
+
+
+def _refused(error: ValidationError) -> Refusal:
+    """Every fault once, with the location in the body; the three shapes of a text as one."""
+    faults: dict[tuple[str | int, ...], Fault] = {}
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    branches = Counter(f["loc"][:-1] for f in found if _is_text_branch(f))
+    for fault in found:
+        loc: tuple[str | int, ...] = ("body", *fault["loc"])
+        type_, message = fault["type"], _MESSAGES.get(fault["type"], fault["msg"])
+        if _is_text_branch(fault) and branches[fault["loc"][:-1]] == len(_TEXT_BRANCHES):
+            loc, type_ = loc[:-1], "text_type"
+            message = "Input should be a string, an object or an array"
+        faults.setdefault(loc, Fault(type_, loc, message))
+    shown = list(faults.values())[:_MAX_FAULTS]
+    if (more := len(faults) - len(shown)) > 0:
+        shown.append(Fault("too_many_faults", ("body",), f"And {more} more faults"))
+    return invalid(*shown)
+
+
+def _is_text_branch(fault: ErrorDetails) -> bool:
+    loc = fault["loc"]
+    return bool(loc) and _TEXT_BRANCHES.get(str(loc[-1])) == fault["type"]

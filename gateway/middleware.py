@@ -1,0 +1,91 @@
+"""Pure ASGI around every request: an id on the response, the access log, the last resort."""
+
+import logging
+import re
+import secrets
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.body import CallerLeft
+
+_LOG = logging.getLogger("tiergate.access")
+_ERRORS = logging.getLogger("tiergate")
+
+ID_HEADER = b"x-typesafe-request-id"
+"""The only id header that the official SDKs read."""
+
+_UNSAFE = re.compile(rb"[^A-Za-z0-9._:-]+")
+_MAX_ID_BYTES = 128
+_FALLBACK = b'{"detail":{"error_type":"server_error","message":"Internal error."}}'
+
+
+class RequestMiddleware:
+    """Gives each HTTP request an id and answers for whatever nobody else caught."""
+
+    def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
+        self._app = app
+        self._access_log = access_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        scope["tiergate.request_id"] = request_id
+        begun_s = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], (ID_HEADER, request_id)]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except CallerLeft:
+            status = 499  # nobody reads an answer; the number is nginx's, for the log only
+        except Exception:
+            _ERRORS.exception("unhandled", extra={"request_id": request_id.decode()})
+            if status:
+                raise
+            await send_with_id(_START)
+            await send_with_id({"type": "http.response.body", "body": _FALLBACK})
+        finally:
+            if self._access_log:
+                _log(scope, status, request_id, time.perf_counter() - begun_s)
+
+
+_START: Message = {
+    "type": "http.response.start",
+    "status": 500,
+    "headers": [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(_FALLBACK)).encode()),
+    ],
+}
+
+
+def _request_id(scope: Scope) -> bytes:
+    """The caller's id without anything but `[A-Za-z0-9._:-]`, or a new one."""
+    for name, value in scope["headers"]:
+        if name in (ID_HEADER, b"x-request-id"):
+            if kept := _UNSAFE.sub(b"", value)[:_MAX_ID_BYTES]:
+                return kept
+            break
+    return b"req_" + secrets.token_hex(12).encode()
+
+
+def _log(scope: Scope, status: int, request_id: bytes, took_s: float) -> None:
+    _LOG.info(
+        "request",
+        extra={
+            "method": scope["method"],
+            "path": scope["path"][:256].encode("unicode_escape").decode(),
+            "status": status,
+            "ms": round(took_s * 1000, 2),
+            "request_id": request_id.decode(),
+        },
+    )

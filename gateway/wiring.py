@@ -1,0 +1,258 @@
+"""The composition root: settings to services and lanes; opens in order, closes in reverse.
+
+No other file sees a concrete engine.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from engines.contract import Engine, EngineError, Facts
+from engines.lane import Lane, rows
+from engines.registry import engine_class
+from gateway.app import Card, Services, Target, build_app
+from gateway.auth import digests_of
+from gateway.body import BodyLimits
+from gateway.config import EngineSection, Settings
+from gateway.dialects.systemone import AskLimits
+from gateway.dialects.systemone_text import TextLimits
+
+_LOG = logging.getLogger("tiergate")
+
+
+class CannotStart(Exception):
+    """The environment lacks something: an extra, a file, a port. The message says what."""
+
+
+Progress = Callable[[str], None]
+"""Told the name of each engine before it is loaded."""
+
+
+def open_engine(name: str, section: EngineSection) -> Engine[Any]:
+    """The engine of an `[engines.<name>]` table.
+
+    Raises:
+        CannotStart: an extra is not installed, a file is missing or not what it should be.
+    """
+    options = section.model_dump(exclude={"kind", "workers", "max_waiting"})
+    try:
+        return engine_class(section.kind)(**options)
+    except ImportError as error:
+        raise CannotStart(
+            f"engines.{name} needs the package '{error.name}'; "
+            "install the extra: pip install 'tiergate[cpu]'"
+        ) from error
+    except (OSError, ValueError, EngineError) as error:
+        raise CannotStart(f"engines.{name} cannot be loaded: {error}") from error
+
+
+@contextmanager
+def open_lanes(
+    settings: Settings, progress: Progress = lambda _: None
+) -> Iterator[dict[str, Lane]]:
+    """Engine name → lane, loaded in the order of the configuration; drained on leaving.
+
+    Raises:
+        CannotStart: see `open_engine`.
+    """
+    with ExitStack() as stack:
+        lanes: dict[str, Lane] = {}
+        for name, section in settings.engines.items():
+            progress(name)
+            lane = Lane(
+                name,
+                open_engine(name, section),
+                rows(section.workers or cpu_quota()),
+                max_waiting=section.max_waiting,
+            )
+            stack.callback(lane.close, drain_s=settings.server.drain_s)
+            lanes[name] = lane
+        yield lanes
+
+
+def new_services(settings: Settings) -> Services:
+    """Services without engines: everything but asking works, and asking is refused with 503."""
+    limits = settings.limits
+    keys = {name: key.get_secret_value() for name, key in settings.auth.keys.items()}
+    return Services(
+        digests=digests_of(keys),
+        body=BodyLimits(limits.max_body_bytes, settings.server.body_deadline_s),
+        ask=AskLimits(
+            max_questions=limits.max_questions,
+            max_id_chars=limits.max_id_chars,
+            max_option_chars=limits.max_option_chars,
+            max_assets=limits.max_assets,
+            text=TextLimits(limits.max_text_chars, limits.max_depth),
+        ),
+        deadline_s=settings.server.deadline_s,
+        default_model=settings.default_model,
+    )
+
+
+def only_model(settings: Settings, model: str | None) -> Settings:
+    """The same settings with no engine but the one behind `model` (or the default model)."""
+    wanted = settings.default_model if model is None else model
+    for name, section in settings.models.items():
+        if wanted == name or wanted in section.aliases:
+            engines = {section.engine: settings.engines[section.engine]}
+            models = {n: m for n, m in settings.models.items() if m.engine == section.engine}
+            return settings.model_copy(update={"engines": engines, "models": models})
+    return settings
+
+
+def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> None:
+    """Make the lanes' models available to requests."""
+    targets: dict[str, Target] = {}
+    for name, section in settings.models.items():
+        target = Target(name, lanes[section.engine])
+        targets |= dict.fromkeys((name, *section.aliases), target)
+    facts = {name: lane.engine.facts for name, lane in lanes.items()}
+    services.targets = targets
+    services.cards = cards(settings, facts)
+    services.engines = {name: _state(one) for name, one in facts.items()}
+    services.ready = True
+
+
+def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:
+    """Every model and alias that clients may name, models before their aliases."""
+    listed = []
+    for name, section in settings.models.items():
+        engine = facts[section.engine]
+        description = section.description or engine.notes or engine.model
+        if engine.not_competent:
+            weak = " and ".join(sorted(engine.not_competent))
+            description += f" Not competent for {weak}: such answers carry x_reason."
+        listed.append(Card(name, description, section.release_date))
+        listed += [
+            Card(alias, f"Alias of {name}. {description}", section.release_date)
+            for alias in section.aliases
+        ]
+    return tuple(listed)
+
+
+def _state(facts: Facts) -> dict[str, object]:
+    return {
+        "model": facts.model,
+        "digest": facts.digest,
+        "max_tokens": facts.max_tokens,
+        "not_competent": sorted(facts.not_competent),
+    }
+
+
+def bind(settings: Settings) -> socket.socket:
+    """A listening socket on the configured address.
+
+    Raises:
+        CannotStart: the address cannot be bound.
+    """
+    server = settings.server
+    family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((server.host, server.port))
+        listener.listen(server.backlog)
+    except OSError as error:
+        listener.close()
+        raise CannotStart(
+            f"cannot listen on {server.host}:{server.port}: {error.strerror}"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+async def serve(
+    settings: Settings, listener: socket.socket, on_ready: Callable[[], None] = lambda: None
+) -> None:
+    """Answer on `listener` until told to stop; asks are 503 while engines load.
+
+    Raises:
+        CannotStart: an engine cannot be loaded; nothing is served any more.
+    """
+    services = new_services(settings)
+    app = build_app(services, access_log=settings.log.access)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            access_log=False,
+            backlog=settings.server.backlog,
+            lifespan="off",
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(settings.server.drain_s)),
+            timeout_keep_alive=settings.server.keep_alive_s,
+            ws="none",
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        async with _lanes_on_a_thread(settings) as lanes:
+            install(services, settings, lanes)
+            on_ready()
+            await serving
+    finally:
+        server.should_exit = True
+        await serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, told to stop by SIGINT or SIGTERM without passing the signal on afterwards.
+
+    uvicorn's own handlers raise the signal again when serving has ended, which would end the
+    process before the lanes are drained.
+    """
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        try:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.handle_exit, number, None)
+        except (NotImplementedError, RuntimeError, ValueError):  # not the main thread
+            yield
+            return
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def _lanes_on_a_thread(settings: Settings) -> AsyncIterator[dict[str, Lane]]:
+    """`open_lanes` with loading and draining off the event loop."""
+    opened = open_lanes(settings, lambda name: _LOG.info("loading", extra={"engine": name}))
+    lanes = await asyncio.to_thread(opened.__enter__)
+    try:
+        yield lanes
+    finally:
+        await asyncio.to_thread(opened.__exit__, None, None, None)
+
+
+def cpu_quota() -> int:
+    """CPUs this process may use: the smaller of affinity and cgroup quota, at least 1."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cpus, _cgroup_quota() or cpus))
+
+
+def _cgroup_quota() -> int | None:
+    """Whole CPUs that the control group allows (version 2, then 1); `None` = no limit known."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        quota, period = (root / "cpu.max").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        try:
+            quota = (root / "cpu/cpu.cfs_quota_us").read_text(encoding="ascii").strip()
+            period = (root / "cpu/cpu.cfs_period_us").read_text(encoding="ascii").strip()
+        except OSError:
+            return None
+    limited = quota.isdigit() and period.isdigit() and int(period) > 0
+    return max(1, int(quota) // int(period)) if limited else None

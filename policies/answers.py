@@ -1,0 +1,106 @@
+"""What a reading means: the distribution as it is reported, and the answer it gives.
+
+Probabilities are reported in steps of 1e-6, rounded down, with what is missing to 1 added to the
+likeliest label: they sum to exactly 1 as decimals and the likeliest label stays the likeliest.
+Everything else is computed from the reported values, so a client that recomputes agrees.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from engines.contract import Choice, Noul, Question, Reading, Score, Text
+from policies import confidence
+from policies.calibration import probabilities
+
+_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NoulAnswer:
+    """How likely the answer is yes."""
+
+    noul: float
+    """In [0, 1], steps of 1e-6."""
+    doubt: str | None = None
+
+    @property
+    def likelihood(self) -> float:
+        """Probability that the likelier of yes and no is right."""
+        return max(self.noul, 1.0 - self.noul)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceAnswer:
+    """Which option, and how likely each is."""
+
+    choice: str
+    """The option of the largest reported probability; the first in the asker's order on ties."""
+    confidence: float
+    probabilities: dict[str, float]
+    """Option name → probability, in the asker's order; their decimals sum to 1."""
+    doubt: str | None = None
+
+    @property
+    def likelihood(self) -> float:
+        """Probability that the chosen option is right."""
+        return self.probabilities[self.choice]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreAnswer:
+    """Where on the scale, and how likely each level is."""
+
+    score: float
+    """Σ i·pᵢ over the reported probabilities, in [0, n-1], steps of 1e-6."""
+    confidence: float
+    probabilities: tuple[float, ...]
+    """Lowest level first; their decimals sum to 1."""
+    levels: tuple[Text, ...]
+    """The asker's own level texts, unchanged."""
+    doubt: str | None = None
+
+    @property
+    def likelihood(self) -> float:
+        """Probability that the likeliest level is right."""
+        return max(self.probabilities)
+
+
+Answer: TypeAlias = NoulAnswer | ChoiceAnswer | ScoreAnswer
+
+
+def reported(p: list[float]) -> list[int]:
+    """The distribution in millionths: at least 0 each, exactly 1,000,000 together.
+
+    Rounded down; the remainder goes to the first of the largest, which so stays the largest.
+    """
+    steps = [int(q * _STEPS) for q in p]
+    steps[p.index(max(p))] += _STEPS - sum(steps)
+    return steps
+
+
+def answer(question: Question, reading: Reading, temperature: float = 1.0) -> Answer:
+    """The reading's distribution at `temperature`, as an answer to `question`."""
+    p = probabilities(reading.log_weights, temperature)
+    match question:
+        case Noul():
+            return NoulAnswer(round(p[0], 6), reading.doubt)
+        case Choice():
+            shares = [step / _STEPS for step in reported(p)]
+            likeliest = shares.index(max(shares))
+            names = tuple(question.options)
+            return ChoiceAnswer(
+                names[likeliest],
+                round(confidence.of_choice(shares), 6),
+                dict(zip(names, shares, strict=True)),
+                reading.doubt,
+            )
+        case Score():
+            steps = reported(p)
+            shares = [step / _STEPS for step in steps]
+            return ScoreAnswer(
+                sum(i * step for i, step in enumerate(steps)) / _STEPS,
+                round(confidence.of_score(shares), 6),
+                tuple(shares),
+                tuple(question.levels),
+                reading.doubt,
+            )

@@ -1,0 +1,41 @@
+"""Confidence in [0, 1] from a reported distribution, by TypeSafe's published formulas.
+
+Source: `typesafe_sdk`'s system-one-adapter 0.2.1, `_utils/confidence_metrics.py` (both formulas),
+and the confidence page of TypeSafe's documentation (the choice formula for three options).
+Inputs are reported probabilities: in [0, 1] and summing to 1. Both are clamped to [0, 1], which
+only removes float noise.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+
+def of_choice(p: Sequence[float]) -> float:
+    """How far the best option stands above a uniform guess.
+
+    `(n·max(p) - 1) / (n - 1)` over `n = len(p)` options; 1.0 when there is only one.
+    """
+    n = len(p)
+    return 1.0 if n == 1 else _unit((n * max(p) - 1.0) / (n - 1))
+
+
+def of_score(p: Sequence[float]) -> float:
+    """How tightly the levels gather around the likeliest one.
+
+    `1 - Σ pᵢ·|i - k| / D` with `k` the first likeliest level and `D = (1/n)·Σ |i - (n-1)/2|`,
+    the spread of a uniform distribution around the middle; 1.0 when there is only one level.
+    """
+    n = len(p)
+    if n == 1:
+        return 1.0
+    k = p.index(max(p))
+    return _unit(1.0 - sum(q * abs(i - k) for i, q in enumerate(p)) / _uniform_spread(n))
+
+
+@lru_cache(maxsize=64)
+def _uniform_spread(n: int) -> float:
+    return sum(abs(i - (n - 1) / 2) for i in range(n)) / n
+
+
+def _unit(x: float) -> float:
+    return 0.0 if x < 0.0 else 1.0 if x > 1.0 else x

@@ -1,0 +1,174 @@
+"""The engine laws, for every engine. A new engine joins by one line in ENGINES."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engines.contract import (
+    Asset,
+    Choice,
+    Engine,
+    Inquiry,
+    Noul,
+    Question,
+    Reading,
+    Reason,
+    Score,
+    Unreadable,
+    kind_of,
+    label_count,
+)
+from engines.registry import engine_class
+
+ENGINES: dict[str, Callable[[], Engine[Any]]] = {
+    kind: engine_class(kind) for kind in ("scripted", "starter")
+}
+"""Kind → how to open it, with all the laws need at hand."""
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
+JSON = st.recursive(
+    TEXT | st.integers(-999, 999) | st.none(), lambda inner: st.lists(inner, max_size=3)
+)
+WRITTEN = TEXT | st.dictionaries(TEXT, JSON, max_size=3) | st.lists(JSON, max_size=3)
+QUESTIONS = st.one_of(
+    st.builds(Noul, WRITTEN, st.none() | TEXT, st.none() | TEXT),
+    st.builds(Choice, st.dictionaries(TEXT, st.none() | TEXT, min_size=1, max_size=6), WRITTEN),
+    st.builds(Score, st.lists(TEXT, min_size=1, max_size=6), st.none() | TEXT),
+)
+INQUIRIES = st.builds(Inquiry, WRITTEN, st.dictionaries(TEXT, QUESTIONS, min_size=2, max_size=3))
+LAW = settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine[Any]]:
+    opened = ENGINES[request.param]()
+    yield opened
+    opened.close()
+
+
+def read(engine: Engine[Any], inquiry: Inquiry) -> dict[str, Reading]:
+    """Every question's reading, one piece at a time."""
+    return {
+        name: reading
+        for piece in engine.prepare(inquiry)
+        for name, reading in engine.read([piece])[0].items()
+    }
+
+
+def one(engine: Engine[Any], state: Any, question: Question, name: str = "q") -> Reading:
+    return read(engine, Inquiry(state, {name: question}))[name]
+
+
+def same(a: Reading, b: Reading) -> bool:
+    return a.tokens == b.tokens and all(
+        math.isclose(x, y, abs_tol=1e-4) for x, y in zip(a.log_weights, b.log_weights, strict=True)
+    )
+
+
+@LAW
+@given(inquiry=INQUIRIES)
+def test_every_question_gets_one_finite_weight_per_label(
+    engine: Engine[Any], inquiry: Inquiry
+) -> None:
+    readings = read(engine, inquiry)
+
+    assert readings.keys() == inquiry.questions.keys()
+    for name, reading in readings.items():
+        assert len(reading.log_weights) == label_count(inquiry.questions[name])
+        assert all(math.isfinite(weight) for weight in reading.log_weights)
+        assert reading.tokens >= 0
+
+
+@LAW
+@given(inquiry=INQUIRIES)
+def test_a_question_reads_the_same_alone_and_in_company(
+    engine: Engine[Any], inquiry: Inquiry
+) -> None:
+    together = read(engine, inquiry)
+
+    for name, question in inquiry.questions.items():
+        assert same(one(engine, inquiry.state, question, name), together[name])
+
+
+@LAW
+@given(state=WRITTEN, question=QUESTIONS, name=TEXT)
+def test_a_questions_name_means_nothing(
+    engine: Engine[Any], state: Any, question: Question, name: str
+) -> None:
+    assert same(one(engine, state, question, name), one(engine, state, question, "other"))
+
+
+@LAW
+@given(inquiry=INQUIRIES)
+def test_sharing_a_batch_changes_nothing(engine: Engine[Any], inquiry: Inquiry) -> None:
+    alone = read(engine, inquiry)
+    pieces = engine.prepare(inquiry)
+
+    batched = engine.read([*pieces, *reversed(pieces)])
+
+    for readings in batched:
+        assert all(same(reading, alone[name]) for name, reading in readings.items())
+
+
+@LAW
+@given(state=WRITTEN, question=QUESTIONS)
+def test_reading_twice_gives_the_same_bits(
+    engine: Engine[Any], state: Any, question: Question
+) -> None:
+    assert one(engine, state, question) == one(engine, state, question)
+
+
+def test_a_state_that_is_too_long_is_unreadable_with_both_counts(engine: Engine[Any]) -> None:
+    max_tokens = engine.facts.max_tokens
+    assert max_tokens is not None
+
+    with pytest.raises(Unreadable) as refused:
+        engine.prepare(Inquiry("word " * (max_tokens + 10), {"q": Noul("Is it?")}))
+
+    assert refused.value.reason is Reason.TOO_LONG
+    assert refused.value.max_tokens == max_tokens
+    assert refused.value.tokens is not None
+    assert refused.value.tokens > max_tokens
+    assert str(max_tokens) in str(refused.value)
+    assert str(refused.value.tokens) in str(refused.value)
+
+
+def test_a_change_at_the_very_end_of_a_long_state_is_seen(engine: Engine[Any]) -> None:
+    question = Choice({"refund": None, "password": None, "weather": None}, "What is it about?")
+    filler = "the customer writes about many things and goes on and on " * 8
+
+    first = one(engine, filler + "I want a refund of my money", question)
+    second = one(engine, filler + "I forgot my password", question)
+
+    assert first.log_weights != second.log_weights
+
+
+def test_images_that_cannot_be_seen_are_unreadable(engine: Engine[Any]) -> None:
+    picture = {"<image:1>": Asset("image/png", b"\x89PNG\r\n\x1a\n")}
+
+    with pytest.raises(Unreadable) as refused:
+        engine.prepare(Inquiry("look: <image:1>", {"q": Noul("Is it a cat?")}, picture))
+
+    assert refused.value.reason is Reason.IMAGES
+    assert "image" in str(refused.value)
+
+
+def test_a_kind_the_engine_is_not_competent_for_says_so(engine: Engine[Any]) -> None:
+    questions: dict[str, Question] = {
+        "noul": Noul("Is it urgent?"),
+        "choice": Choice({"a": "this", "b": "that"}, "Which?"),
+        "score": Score(["low", "high"], "How much?"),
+    }
+
+    readings = read(engine, Inquiry("a short state", questions))
+
+    doubted = {kind_of(questions[name]) for name, r in readings.items() if r.doubt}
+    assert doubted == engine.facts.not_competent

@@ -1,0 +1,157 @@
+"""Configuration: faults are told with file, line and key, values with their origin."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config import Settings
+from gateway.config_file import ConfigError, configuration_path, lines_of, load
+
+KEY = "tg_0123456789abcdefghij"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def refused(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load(path)
+    return str(error.value)
+
+
+def test_without_a_file_the_defaults_are_in_force() -> None:
+    configuration = load(None)
+
+    assert configuration.settings == Settings()
+    assert {value.origin for value in configuration.values()} == {"default"}
+
+
+def test_the_shipped_file_says_every_setting_and_changes_none() -> None:
+    configuration = load(ROOT / "config.toml")
+
+    assert configuration.settings == Settings()
+    not_in_file = [v.key for v in configuration.values() if v.origin == "default"]
+    assert not_in_file == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[server]\nprot = 1\n", 2, ["server.prot", "did you mean 'port'"]),
+        ("[sever]\nport = 1\n", 1, ["sever", "did you mean 'server'"]),
+        ("# c\n[server]\n\nport = 'x'\n", 4, ["server.port", "valid integer"]),
+        ("[server]\nport = 70000\n", 2, ["server.port", "65535"]),
+        ("[engines.a]\nkind = 'starter'\nworker = 2\n", 3, ["engines.a.worker", "'workers'"]),
+        ("[engines.a]\nkind = 'unheard-of'\n", 1, ["engines.a", "starter"]),
+        ("[engines.a]\nkind='starter'\noption_cache = -1\n", 3, ["engines.a.option_cache"]),
+        ("[models.m]\nengine = 'nobody'\n", None, ["models.m.engine", "[engines.nobody]"]),
+        ("default_model = 'nobody'\n", None, ["default_model", "nobody"]),
+        ("[auth.keys]\na = 'written in the file 0123'\n", 2, ["auth.keys.a", "${VARIABLE}"]),
+        ("[auth.keys]\na = '${TIERGATE_UNSET}'\n", 2, ["auth.keys.a", "TIERGATE_UNSET"]),
+        ("[server]\nhost = '0.0.0.0'\n", None, ["server.host", "[auth.keys]"]),
+        ("[server\n", None, ["TOML", "line 1"]),
+        ("server.port = 'a'\n", 1, ["server.port"]),
+    ],
+)
+def test_what_is_wrong_is_told_with_file_line_and_key(
+    written: Path, text: str, line: int | None, words: list[str]
+) -> None:
+    message = refused(written, text)
+
+    assert message.startswith(f"{written}:{line}:" if line else str(written))
+    for word in words:
+        assert word in message
+
+
+def test_everything_that_is_wrong_is_told_at_once(written: Path) -> None:
+    message = refused(written, "[server]\nport = 'x'\nprot = 1\n[log]\nlevel = 'loud'\n")
+
+    assert len(message.splitlines()) == 3
+
+
+def test_two_models_cannot_share_a_name(written: Path) -> None:
+    text = """
+[models.a]
+engine = "starter"
+aliases = ["b"]
+[models.b]
+engine = "starter"
+"""
+    assert "'b' is given twice" in refused(written, "default_model='a'\n" + text)
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load(tmp_path / "absent.toml")
+
+
+def test_a_reference_is_resolved_and_never_shown(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIERGATE_TEST_KEY", KEY)
+    written.write_text('[server]\nhost="0.0.0.0"\n[auth.keys]\nteam = "${TIERGATE_TEST_KEY}"\n')
+
+    configuration = load(written)
+
+    assert configuration.settings.auth.keys["team"].get_secret_value() == KEY
+    shown = {value.key: (value.shown, value.origin) for value in configuration.values()}
+    assert shown["auth.keys.team"] == ('"********"', f"{written}:4")
+    assert KEY not in repr(configuration)
+
+
+@pytest.mark.parametrize("key", ["short", "with a blank in the middle of it", "k" * 600])
+def test_a_weak_key_is_refused_and_not_repeated(
+    written: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("TIERGATE_TEST_KEY", key)
+
+    message = refused(written, '[auth.keys]\nteam = "${TIERGATE_TEST_KEY}"\n')
+
+    assert "'team'" in message
+    assert key not in message
+
+
+def test_values_have_the_line_they_stand_on_as_origin(written: Path) -> None:
+    written.write_text("[server]\n# a comment\nport = 9000\n")
+
+    values = {value.key: value for value in load(written).values()}
+
+    assert values["server.port"].origin == f"{written}:3"
+    assert values["server.port"].shown == "9000"
+    assert values["server.host"].origin == "default"
+
+
+def test_settings_do_not_change() -> None:
+    settings = Settings()
+
+    with pytest.raises(ValueError, match="frozen"):
+        settings.server.port = 1  # type: ignore[misc]
+
+
+def test_the_file_is_the_named_one_then_the_variables_then_the_one_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TIERGATE_CONFIG", raising=False)
+    assert configuration_path(None) is None
+    (tmp_path / "config.toml").touch()
+    assert configuration_path(None) == Path("config.toml")
+    monkeypatch.setenv("TIERGATE_CONFIG", "/etc/tiergate.toml")
+    assert configuration_path(None) == Path("/etc/tiergate.toml")
+    assert configuration_path("mine.toml") == Path("mine.toml")
+
+
+def test_lines_are_found_for_quoted_and_dotted_keys() -> None:
+    text = 'top = 1\n[models."a.b"]\nengine = "x"\n"odd key" = 2\nx.y = 3\n'
+
+    assert lines_of(text) == {
+        ("top",): 1,
+        ("models", "a.b"): 2,
+        ("models", "a.b", "engine"): 3,
+        ("models", "a.b", "odd key"): 4,
+        ("models", "a.b", "x", "y"): 5,
+    }

@@ -1,0 +1,126 @@
+"""What the documentation tells people to run, run as it stands there."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from gateway.cli import main
+from gateway.config_file import load
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ADDRESS = "http://127.0.0.1:8080"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a page in this language."""
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[str]:
+    """The URL of a gateway on the shipped configuration."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gateway", "serve", "--config", "config.toml", "--port", "0"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    yield process.stdout.readline().split()[4]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
+def test_the_curl_of_the_readme_is_answered_as_it_says(served: str) -> None:
+    (curl,) = blocks(README, "bash")
+
+    printed = subprocess.run(
+        ["bash", "-c", curl.replace(ADDRESS, served)], capture_output=True, text=True, check=True
+    ).stdout
+
+    answers = json.loads(printed)["answers"]
+    assert answers["team"]["choice"] == "billing"
+    assert answers["refund"]["x_reason"] == "not_competent"
+    assert 0.25 < answers["refund"]["noul"] < 0.75
+
+
+def test_the_python_of_the_readme_is_answered_as_it_says(served: str) -> None:
+    (program,) = blocks(README, "python")
+    assert ADDRESS in program
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program.replace(ADDRESS, served)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert printed == "billing\n"
+
+
+def test_the_environment_variable_of_the_readme_does_the_same(served: str) -> None:
+    program = blocks(README, "python")[0].replace(f'base_url="{ADDRESS}", ', "")
+    environment = os.environ | {"TYPESAFE_BASE_URL": f"{served}/v1"}
+
+    printed = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed == "billing\n"
+
+
+def test_the_configuration_of_the_readme_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (toml,) = blocks(README, "toml")
+    monkeypatch.setenv("TIERGATE_KEY_SUPPORT", "tg_0123456789abcdefghij")
+    path = tmp_path / "config.toml"
+    path.write_text(toml)
+
+    assert list(load(path).settings.auth.keys) == ["support-team"]
+
+
+def test_every_command_of_the_readme_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = set(re.findall(r"^tiergate (\w+)", README, re.MULTILINE))
+    assert commands == {"ask", "models", "check"}
+
+    for command in commands:
+        with pytest.raises(SystemExit) as stopped:
+            main([command, "--help"])
+        assert stopped.value.code == 0
+
+
+def test_the_errors_of_the_api_page_are_the_ones_that_are_sent(served: str) -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    wrong_state, unknown_model = (json.loads(line) for line in blocks(page, "json")[0].splitlines())
+    questions = {"q": {"type": "noul", "instructions": "?"}}
+
+    refused = httpx.post(f"{served}/v1/systemone", json={"state": 5, "questions": questions})
+    unknown = httpx.post(
+        f"{served}/v1/systemone", json={"state": "", "questions": questions, "model": "x"}
+    )
+
+    assert refused.json() == wrong_state
+    sentence = unknown_model["detail"]["message"].rstrip(".")
+    assert unknown.json()["detail"]["message"].startswith(sentence)
+    assert unknown.json()["detail"]["error_type"] == unknown_model["detail"]["error_type"]
+
+
+def test_every_status_of_the_code_is_on_the_api_page() -> None:
+    from gateway.errors import STATUS
+
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    table = page[page.index("| status |") :]
+
+    missing = [status for status in set(STATUS.values()) if str(status) not in table]
+    assert missing == []
