@@ -4,29 +4,24 @@ Two shapes. `rows(n)`: n workers that prepare and read one piece at a time, for 
 where batches cost more than they save. `batches(t)`: one thread prepares, one reads batches of
 up to t tokens made of whatever has queued up meanwhile, for a GPU. Callers who left are skipped,
 an engine's exception ends only the tickets it concerns, closing drains.
+
+Queues are `SimpleQueue`s, whose get and put are single C calls: handing an inquiry to a thread
+through a condition variable costs twice as much.
 """
 
 import asyncio
+import enum
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any
 
-from engines.contract import (
-    Broken,
-    Busy,
-    Engine,
-    EngineError,
-    Inquiry,
-    Prepared,
-    Reading,
-    label_count,
-)
-
-Readings = dict[str, Reading]
+from engines.contract import Broken, Busy, Engine, Inquiry, Prepared
+from engines.ticket import Readings, Ticket, as_engine_error, fault_of
 
 _MIN_RETRY_S = 0.1
 _MAX_RETRY_S = 10.0
@@ -37,11 +32,9 @@ class Shape:
     """How a lane spends its threads."""
 
     workers: int
-    """Threads that read."""
-    preparers: int = 0
-    """Threads that only prepare; 0 = the workers prepare too."""
+    """Threads that prepare and read; 1 when there are batches."""
     max_batch_tokens: int = 0
-    """Most tokens read in one batch; 0 = one piece at a time."""
+    """Most tokens read in one batch; 0 = one piece at a time, and no thread only to prepare."""
 
 
 def rows(workers: int) -> Shape:
@@ -51,59 +44,45 @@ def rows(workers: int) -> Shape:
 
 def batches(max_batch_tokens: int) -> Shape:
     """For a GPU: one reader, fed by one preparer."""
-    return Shape(workers=1, preparers=1, max_batch_tokens=max_batch_tokens)
+    return Shape(1, max_batch_tokens)
 
 
-class _Ticket:
-    """One inquiry on its way through a lane. Guarded by the lane's lock once it is queued."""
+class _Signal(enum.Enum):
+    """What stands in a queue beside tickets and pieces."""
 
-    __slots__ = ("future", "gone", "inquiry", "left", "loop", "readings", "spent_s")
+    HELP = enum.auto()
+    """Some ticket has pieces left that a free worker may read."""
+    STOP = enum.auto()
+    """Nothing follows; the thread may end."""
 
-    def __init__(self, inquiry: Inquiry, loop: asyncio.AbstractEventLoop) -> None:
-        self.inquiry = inquiry
-        self.loop = loop
-        self.future: asyncio.Future[Readings] = loop.create_future()
-        self.gone = False
-        self.readings: Readings = {}
-        self.left = 0
-        self.spent_s = 0.0
 
-    def resolve(self, outcome: Readings | EngineError) -> None:
-        """Hand the outcome to the caller's event loop; from any thread, at most once."""
-        self.gone = True
-        try:
-            self.loop.call_soon_threadsafe(self._deliver, outcome)
-        except RuntimeError:  # the caller's loop is closed: nobody is waiting
-            return
-
-    def _deliver(self, outcome: Readings | EngineError) -> None:
-        if self.future.done():
-            return
-        if isinstance(outcome, EngineError):
-            self.future.set_exception(outcome)
-        else:
-            self.future.set_result(outcome)
+_Pieces = list[tuple[Ticket, Prepared]]
 
 
 class Lane:
-    """The only way to an engine. `read` from any event loop; everything else happens in threads."""
+    """The only way to an engine. `read` from an event loop; everything else happens in threads."""
 
     def __init__(self, name: str, engine: Engine[Any], shape: Shape, *, max_waiting: int) -> None:
         """Starts the threads. At most `max_waiting` inquiries wait to be begun."""
         self.name = name
         self.engine = engine
-        self._shape = shape
+        self.closing = False
+        """Whether new inquiries are refused because the lane is closing."""
+        self._workers = shape.workers
+        self._max_batch_tokens = shape.max_batch_tokens
         self._max_waiting = max_waiting
-        self._waiting: deque[_Ticket] = deque()
-        self._ready: deque[tuple[_Ticket, Prepared]] = deque()
-        self._changed = threading.Condition()
-        self._closing = False
+        self._asked: SimpleQueue[Ticket | _Signal] = SimpleQueue()
+        self._prepared: SimpleQueue[tuple[Ticket, Prepared] | _Signal] = SimpleQueue()
+        self._shared: deque[Ticket] = deque()
+        self._idle = 0
         self._pace_s = 0.0
-        self._preparing = 0
-        roles = [(shape.preparers == 0, True)] * shape.workers + [(True, False)] * shape.preparers
+        self._lock = threading.Lock()
+        work = [self._prepare_all, self._read_batches]
+        if not shape.max_batch_tokens:
+            work = [self._take_rows] * shape.workers
         self._threads = [
-            threading.Thread(target=self._work, args=role, name=f"lane-{name}-{i}", daemon=True)
-            for i, role in enumerate(roles)
+            threading.Thread(target=target, name=f"lane-{name}-{i}", daemon=True)
+            for i, target in enumerate(work)
         ]
         for thread in self._threads:
             thread.start()
@@ -111,17 +90,12 @@ class Lane:
     @property
     def waiting(self) -> int:
         """Inquiries accepted and not yet begun."""
-        return len(self._waiting)
+        return self._asked.qsize()
 
     @property
     def ready(self) -> int:
-        """Pieces prepared and not yet taken by a reader."""
-        return len(self._ready)
-
-    @property
-    def closing(self) -> bool:
-        """Whether new inquiries are refused because the lane is closing."""
-        return self._closing
+        """Pieces prepared for a batch and not yet taken."""
+        return self._prepared.qsize()
 
     async def read(self, inquiry: Inquiry, *, patience_s: float = math.inf) -> Readings:
         """Question id → reading, for every question of the inquiry, in its order.
@@ -132,14 +106,14 @@ class Lane:
             Busy: the lane is full, or the wait would be longer than `patience_s`.
             Unreadable, Broken: as the engine said; `Broken` too for non-finite weights.
         """
-        ticket = _Ticket(inquiry, asyncio.get_running_loop())
-        with self._changed:
-            self._admit(ticket, patience_s)
-            if self._shape.preparers:
-                self._changed.notify_all()  # readers and preparers wait on the same condition
-            else:
-                self._changed.notify()
+        waiting = self._asked.qsize()
+        if waiting or self.closing:
+            self._refuse_if_busy(waiting, patience_s)
+        ticket = Ticket(inquiry, asyncio.get_running_loop())
+        self._asked.put(ticket)
         try:
+            if self.closing:  # since the look above: it may stand behind the threads' last signal
+                raise Busy("the server is stopping", retry_after_s=1.0)
             return await ticket.future
         finally:
             ticket.gone = True
@@ -147,97 +121,133 @@ class Lane:
     def close(self, *, drain_s: float) -> None:
         """Answer what was accepted for at most `drain_s`, refuse the rest, close the engine."""
         until_s = time.monotonic() + drain_s
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self.closing = True
+        self._stop_all()
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
-        with self._changed:
-            left = [*self._waiting, *(ticket for ticket, _ in self._ready)]
-            self._waiting.clear()
-            self._ready.clear()
-            self._changed.notify_all()
+        left = [item for item in _emptied(self._asked) if isinstance(item, Ticket)]
+        left += [item[0] for item in _emptied(self._prepared) if isinstance(item, tuple)]
         for ticket in left:
             ticket.resolve(Busy("the server is stopping", retry_after_s=1.0))
+        self._stop_all()
         for thread in self._threads:
             thread.join(1.0)
         if not any(thread.is_alive() for thread in self._threads):
             self.engine.close()
 
-    def _admit(self, ticket: _Ticket, patience_s: float) -> None:
-        if self._closing:
+    def _stop_all(self) -> None:
+        for _ in self._threads:
+            self._asked.put(_Signal.STOP)
+
+    def _refuse_if_busy(self, waiting: int, patience_s: float) -> None:
+        if self.closing:
             raise Busy("the server is stopping", retry_after_s=1.0)
-        waiting = len(self._waiting)
-        wait_s = (waiting + 1) * self._pace_s / self._shape.workers if waiting else 0.0
         if waiting >= self._max_waiting:
-            waiting -= self._forget_the_gone()
+            waiting = self._forget_the_gone()
+        wait_s = (waiting + 1) * self._pace_s / self._workers if waiting else 0.0
         if waiting >= self._max_waiting or wait_s > patience_s:
             raise Busy(
                 f"{waiting} requests are waiting for the model already",
                 retry_after_s=min(max(wait_s, _MIN_RETRY_S), _MAX_RETRY_S),
             )
-        self._waiting.append(ticket)
 
     def _forget_the_gone(self) -> int:
-        """Drop tickets nobody waits for; how many there were."""
-        before = len(self._waiting)
-        self._waiting = deque(ticket for ticket in self._waiting if not ticket.gone)
-        return before - len(self._waiting)
+        """Take tickets nobody waits for out of the queue; how many stay."""
+        for item in _emptied(self._asked):
+            if not (isinstance(item, Ticket) and item.gone):
+                self._asked.put(item)
+        return self._asked.qsize()
 
-    def _work(self, prepares: bool, reads: bool) -> None:
-        """Life of a thread: pieces that are ready go before inquiries that wait."""
+    def _take_rows(self) -> None:
+        """Life of a row worker: its own tickets first, then a share of somebody else's."""
+        while (item := self._next_row()) is not _Signal.STOP:
+            if isinstance(item, Ticket) and not item.gone and self._prepare(item):
+                if item.left > 1:
+                    self._share(item)
+                self._read_rows_of(item)
+
+    def _next_row(self) -> Ticket | _Signal:
+        """The next ticket or signal; helps with shared tickets while there is none."""
         while True:
-            batch: list[tuple[_Ticket, Prepared]] = []
-            ticket: _Ticket | None = None
-            with self._changed:
-                while True:
-                    if reads and self._ready:
-                        batch = self._take_batch()
-                        break
-                    if prepares and self._waiting:
-                        ticket = self._waiting.popleft()
-                        self._preparing += 1
-                        break
-                    if self._closing and not self._preparing and not self._waiting:
-                        self._changed.notify_all()
-                        return
-                    self._changed.wait()
-            if ticket is not None:
-                batch = self._prepare(ticket, keep_one=reads)
-            if batch:
-                self._read(batch)
-
-    def _take_batch(self) -> list[tuple[_Ticket, Prepared]]:
-        """Ready pieces, oldest first, up to the token budget and at least one; lock held."""
-        batch = [self._ready.popleft()]
-        room = self._shape.max_batch_tokens - batch[0][1].tokens
-        while self._ready and (room := room - self._ready[0][1].tokens) >= 0:
-            batch.append(self._ready.popleft())
-        return batch
-
-    def _prepare(self, ticket: _Ticket, *, keep_one: bool) -> list[tuple[_Ticket, Prepared]]:
-        """Queue the ticket's pieces; a thread that reads keeps the first for itself."""
-        outcome: EngineError | None = None
-        pieces: Sequence[Prepared] = ()
-        if not ticket.gone:
             try:
-                pieces = self.engine.prepare(ticket.inquiry)
-            except EngineError as error:
-                outcome = error
-            except Exception as error:  # noqa: BLE001 - one inquiry must not end the lane
-                outcome = _broken(self.name, error)
-        kept = [(ticket, pieces[0])] if pieces and keep_one else []
-        with self._changed:
-            self._preparing -= 1
-            ticket.left = len(pieces)
-            self._ready.extend((ticket, piece) for piece in pieces[len(kept) :])
-            if len(pieces) > len(kept) or self._closing:
-                self._changed.notify_all()
-        if outcome is not None:
-            ticket.resolve(outcome)
-        return kept
+                return self._asked.get_nowait()
+            except Empty:
+                with self._lock:
+                    self._idle += 1  # before looking: who shares after this look sends a signal
+                    shared = self._shared[0] if self._shared else None
+                try:
+                    if shared is None:
+                        return self._asked.get()
+                finally:
+                    with self._lock:
+                        self._idle -= 1
+                self._read_rows_of(shared)
 
-    def _read(self, batch: list[tuple[_Ticket, Prepared]]) -> None:
+    def _share(self, ticket: Ticket) -> None:
+        """Let idle workers read pieces of the ticket too."""
+        with self._lock:
+            self._shared.append(ticket)
+            helpers = min(self._idle, ticket.left - 1)
+        for _ in range(helpers):
+            self._asked.put(_Signal.HELP)
+
+    def _read_rows_of(self, ticket: Ticket) -> None:
+        """Read the ticket's pieces until none is left to take."""
+        while not ticket.gone:
+            try:
+                piece = ticket.pieces.popleft()
+            except IndexError:
+                break
+            self._read([(ticket, piece)])
+        if ticket.shared:
+            with self._lock:
+                if ticket in self._shared:
+                    self._shared.remove(ticket)
+
+    def _prepare_all(self) -> None:
+        """Life of a preparer: inquiries in, pieces out."""
+        while (item := self._asked.get()) is not _Signal.STOP:
+            if isinstance(item, Ticket) and not item.gone and self._prepare(item):
+                for piece in item.pieces:
+                    self._prepared.put((item, piece))
+        self._prepared.put(_Signal.STOP)
+
+    def _read_batches(self) -> None:
+        """Life of a batch reader: whatever is ready, up to the token budget, at least one."""
+        item = self._prepared.get()
+        while not isinstance(item, _Signal):
+            batch: _Pieces = [item]
+            room = self._max_batch_tokens - item[1].tokens
+            carried: tuple[Ticket, Prepared] | _Signal | None = None
+            while room > 0 and carried is None:
+                try:
+                    item = self._prepared.get_nowait()
+                except Empty:
+                    break
+                if isinstance(item, _Signal) or item[1].tokens > room:
+                    carried = item
+                else:
+                    batch.append(item)
+                    room -= item[1].tokens
+            self._read(batch)
+            item = self._prepared.get() if carried is None else carried
+
+    def _prepare(self, ticket: Ticket) -> bool:
+        """Whether the ticket now has pieces; if not, its caller has been told why."""
+        try:
+            pieces = self.engine.prepare(ticket.inquiry)
+        except Exception as error:  # noqa: BLE001 - one inquiry must not end the lane
+            ticket.resolve(as_engine_error(self.name, error))
+            return False
+        if not pieces:
+            ticket.resolve(Broken("the model did not answer every question"))
+            return False
+        ticket.left = len(pieces)
+        ticket.shared = ticket.left > 1
+        ticket.pieces.extend(pieces)
+        return True
+
+    def _read(self, batch: _Pieces) -> None:
         batch = [(ticket, piece) for ticket, piece in batch if not ticket.gone]
         if not batch:
             return
@@ -246,7 +256,7 @@ class Lane:
             answers = self.engine.read([piece for _, piece in batch])
         except Exception as error:  # noqa: BLE001 - one batch must not end the lane
             if len(batch) == 1:
-                batch[0][0].resolve(_broken(self.name, error))
+                batch[0][0].resolve(as_engine_error(self.name, error))
             for one in batch if len(batch) > 1 else ():
                 self._read([one])  # find out whose piece it was
             return
@@ -254,40 +264,29 @@ class Lane:
         for (ticket, _), readings in zip(batch, answers, strict=True):
             self._collect(ticket, readings, share_s)
 
-    def _collect(self, ticket: _Ticket, readings: Mapping[str, Reading], share_s: float) -> None:
-        fault = _fault(ticket.inquiry, readings)
-        with self._changed:
-            ticket.readings.update(readings)
-            ticket.spent_s += share_s
-            ticket.left -= 1
-            done = ticket.left == 0
+    def _collect(self, ticket: Ticket, readings: Readings, share_s: float) -> None:
+        if (fault := fault_of(ticket.inquiry, readings)) is not None:
+            ticket.resolve(Broken(fault))
+        elif not ticket.shared:
+            self._pace_s += 0.1 * (share_s - self._pace_s)
+            ticket.finish(readings)
+        else:
+            with self._lock:
+                ticket.readings.update(readings)
+                ticket.spent_s += share_s
+                ticket.left -= 1
+                done = ticket.left == 0
             if done:  # a running mean of what an inquiry takes, for retry hints and shedding
                 self._pace_s += 0.1 * (ticket.spent_s - self._pace_s)
-        if fault is not None:
-            ticket.resolve(Broken(fault))
-        elif done:
-            asked, got = ticket.inquiry.questions, ticket.readings
-            if got.keys() == asked.keys():
-                ticket.resolve(got if len(got) == 1 else {name: got[name] for name in asked})
-            else:
-                ticket.resolve(Broken("the model did not answer every question"))
+                ticket.finish(ticket.readings)
 
 
-def _fault(inquiry: Inquiry, readings: Mapping[str, Reading]) -> str | None:
-    """What is wrong with the readings, or `None`."""
-    for name, reading in readings.items():
-        weights = reading.log_weights
-        if name not in inquiry.questions or len(weights) != label_count(inquiry.questions[name]):
-            return "the model answered something else than it was asked"
-        if not math.isfinite(sum(weights)):
-            return "the model gave weights that are not finite"
-    return None
-
-
-def _broken(name: str, error: Exception) -> EngineError:
-    """The engine's own words if it chose them, fixed ones (and the cause) otherwise."""
-    if isinstance(error, EngineError):
-        return error
-    broken = Broken(f"the model behind {name} failed")
-    broken.__cause__ = error
-    return broken
+def _emptied(queue: SimpleQueue[Any]) -> Iterable[Any]:
+    """What stood in the queue, in order; what is put meanwhile stays for later."""
+    items = []
+    for _ in range(queue.qsize()):
+        try:
+            items.append(queue.get_nowait())
+        except Empty:
+            break
+    return items

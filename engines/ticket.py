@@ -1,0 +1,95 @@
+"""One inquiry on its way through a lane, and what may be wrong with what comes back."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Mapping
+
+from engines.contract import (
+    Broken,
+    EngineError,
+    Inquiry,
+    Prepared,
+    Reading,
+    label_count,
+)
+
+Readings = Mapping[str, Reading]
+
+
+class Ticket:
+    """An inquiry, its pieces, its readings so far, and the caller who waits for them."""
+
+    __slots__ = (
+        "future",
+        "gone",
+        "inquiry",
+        "left",
+        "loop",
+        "pieces",
+        "readings",
+        "shared",
+        "spent_s",
+    )
+
+    def __init__(self, inquiry: Inquiry, loop: asyncio.AbstractEventLoop) -> None:
+        self.inquiry = inquiry
+        self.loop = loop
+        self.future: asyncio.Future[Readings] = loop.create_future()
+        self.gone = False
+        """Nobody waits any more: the caller left, or has been told the outcome."""
+        self.pieces: deque[Prepared] = deque()
+        """Prepared and not yet taken."""
+        self.left = 0
+        """Pieces not yet read; guarded by the lane's lock when there are several."""
+        self.shared = False
+        """Whether several threads may be reading it."""
+        self.readings: dict[str, Reading] = {}
+        self.spent_s = 0.0
+
+    def finish(self, readings: Readings) -> None:
+        """Give the caller one reading per question, in the inquiry's order."""
+        asked = self.inquiry.questions
+        if readings.keys() != asked.keys():
+            self.resolve(Broken("the model did not answer every question"))
+        elif len(asked) == 1 or not self.shared:
+            self.resolve(readings)
+        else:
+            self.resolve({name: readings[name] for name in asked})
+
+    def resolve(self, outcome: Readings | EngineError) -> None:
+        """Hand the outcome to the caller's event loop; from any thread, at most once."""
+        self.gone = True
+        try:
+            self.loop.call_soon_threadsafe(self._deliver, outcome)
+        except RuntimeError:  # the caller's loop is closed: nobody is waiting
+            return
+
+    def _deliver(self, outcome: Readings | EngineError) -> None:
+        if self.future.done():
+            return
+        if isinstance(outcome, EngineError):
+            self.future.set_exception(outcome)
+        else:
+            self.future.set_result(outcome)
+
+
+def fault_of(inquiry: Inquiry, readings: Readings) -> str | None:
+    """What is wrong with the readings, or `None`."""
+    questions = inquiry.questions
+    for name, reading in readings.items():
+        weights = reading.log_weights
+        if name not in questions or len(weights) != label_count(questions[name]):
+            return "the model answered something else than it was asked"
+        if not math.isfinite(sum(weights)):
+            return "the model gave weights that are not finite"
+    return None
+
+
+def as_engine_error(name: str, error: Exception) -> EngineError:
+    """The engine's own words if it chose them; fixed ones with the cause otherwise."""
+    if isinstance(error, EngineError):
+        return error
+    broken = Broken(f"the model behind {name} failed")
+    broken.__cause__ = error
+    return broken
