@@ -1,7 +1,8 @@
 """An engine that says what it is told: for tests, benches and demonstrations. It judges nothing.
 
-Without a script the log-weights come from a hash of the state, the instructions and each
+Under the script `hash` the log-weights come from a hash of the state, the instructions and each
 label's text, so answers are stable, differ between inputs and ignore order, ids and company.
+Under `even` they depend on nothing but how many labels there are, which costs next to nothing.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from engines.contract import (
     Choice,
@@ -24,6 +26,7 @@ from engines.contract import (
     Score,
     Text,
     Unreadable,
+    label_count,
 )
 
 Script = Callable[[Text, Question], Sequence[float]]
@@ -37,18 +40,18 @@ class _Piece:
 
 
 class ScriptedEngine(Engine[_Piece]):
-    """Counts words as tokens; weighs labels by `script`, or by a hash."""
+    """Counts words as tokens; weighs labels by `script`."""
 
     def __init__(
         self,
         *,
-        script: Script | None = None,
+        script: Script | Literal["hash", "even"] = "hash",
         max_tokens: int | None = 65_536,
         delay_s: float = 0.0,
         hold: threading.Event | None = None,
     ) -> None:
         """`delay_s` is slept per read; a read waits for `hold` first, if there is one."""
-        self._script = script or _hashed
+        self._script = _SCRIPTS[script] if isinstance(script, str) else script
         self._max_tokens = max_tokens
         self._delay_s = delay_s
         self._hold = hold
@@ -119,3 +122,15 @@ def _hashed(state: Text, question: Question) -> list[float]:
         own.update(json.dumps(label).encode())
         weights.append(int.from_bytes(own.digest()[:2], "big") / 16_384)
     return weights
+
+
+_EVEN = tuple(i * 7919 % 97 / 24.25 for i in range(255))
+
+
+def _even(_: Text, question: Question) -> Sequence[float]:
+    """One log-weight in [0, 4) per label, by its place alone."""
+    n = label_count(question)
+    return _EVEN[:n] if n <= len(_EVEN) else [*_EVEN, *(0.0 for _ in range(n - len(_EVEN)))]
+
+
+_SCRIPTS: dict[str, Script] = {"hash": _hashed, "even": _even}

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from engines.contract import EngineError
 from gateway.auth import authenticate
 from gateway.body import BodyLimits, head, offload_if_large, read_body
-from gateway.decide import Reader, decide
+from gateway.decide import Decision, Reader, decide
 from gateway.dialects import systemone
 from gateway.errors import Problem, Refusal, problem, refusal
 from gateway.leash import Leash
@@ -99,12 +99,20 @@ class Ask:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            response = await self._answer(dict(scope["headers"]), receive)
+            decision = await self._decision(dict(scope["headers"]), receive)
         except (Refusal, EngineError) as error:
-            response = refused(error, scope)
-        await response(scope, receive, send)
+            await refused(error, scope)(scope, receive, send)
+            return
+        body = systemone.encode(decision)
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"x-tiergate-engine", decision.steps[-1].engine.encode()),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    async def _answer(self, headers: dict[bytes, bytes], receive: Receive) -> Response:
+    async def _decision(self, headers: dict[bytes, bytes], receive: Receive) -> Decision:
         services = self._services
         authenticate(headers.get(b"authorization", b""), services.digests)
         about = head(headers)
@@ -119,15 +127,14 @@ class Ask:
             len(body), lambda: systemone.decode(body, others, services.ask)
         )
         target = services.target(model)
-        async with Leash(receive, services.deadline_s):
-            decision = await decide(
+        with Leash(services.deadline_s, self._late, receive):
+            return await decide(
                 inquiry, target.model, target.reader, patience_s=services.deadline_s
             )
-        return Response(
-            systemone.encode(decision),
-            headers={"x-tiergate-engine": decision.steps[-1].engine},
-            media_type="application/json",
-        )
+
+    def _late(self) -> Refusal:
+        seconds = f"{self._services.deadline_s:g} s"
+        return refusal("late", f"No answer within {seconds}; the work was ended.")
 
 
 def refused(error: Refusal | EngineError, scope: Scope) -> Response:
@@ -166,10 +173,11 @@ def build_app(services: Services, *, access_log: bool) -> Starlette:
         return _json(state, 200 if services.ready else 503)
 
     ask = Ask(services)
-    routes = [Route("/health", health), Route("/ready", ready)]
+    routes = []  # the first match wins and each miss costs, so the busiest path comes first
     for prefix in ("", "/v1"):  # clients that were told `…/v1` as their base ask for /v1/v1/…
         routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
         routes.append(Route(prefix + "/v1/models", models))
+    routes += [Route("/health", health), Route("/ready", ready)]
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestMiddleware, access_log=access_log)],

@@ -9,11 +9,13 @@ import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from starlette.types import Receive
 
 from gateway.errors import Refusal, refusal
+from gateway.leash import CallerLeft, Leash
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -28,10 +30,6 @@ _DRAINED_BODIES = 4
 """A body that is too large is read to its end if that is at most this many times the cap."""
 _ZSTD_WINDOW_LOG_MAX = 23
 """RFC 8878 (section 3.1.1.1.2) asks decoders for 8 MiB windows; more only costs memory."""
-
-
-class CallerLeft(Exception):
-    """The connection was closed before the answer could be sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Head:
     media_type: str
     boundary: str | None
     coding: str
-    length: int | None
+    """`zstd`, `gzip`, `x-gzip`, or empty for none."""
 
 
 def head(headers: dict[bytes, bytes]) -> Head:
@@ -59,7 +57,12 @@ def head(headers: dict[bytes, bytes]) -> Head:
     Raises:
         Refusal: 415 for a media type or a content coding that is not understood.
     """
-    media_type, parameters = _media_type(headers.get(b"content-type", b"").decode("latin-1"))
+    return _head(headers.get(b"content-type", b""), headers.get(b"content-encoding", b"identity"))
+
+
+@lru_cache(maxsize=32)
+def _head(content_type: bytes, content_encoding: bytes) -> Head:
+    media_type, parameters = _media_type(content_type.decode("latin-1"))
     if media_type == "multipart/form-data":
         if not parameters.get("boundary"):
             raise refusal("bad_request", "The multipart Content-Type has no boundary parameter.")
@@ -70,20 +73,14 @@ def head(headers: dict[bytes, bytes]) -> Head:
         )
     elif parameters.get("charset", "utf-8").lower() not in ("utf-8", "utf8", "us-ascii"):
         raise refusal("media_type", "Unsupported charset; JSON is sent as UTF-8.")
-    coding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    coding = content_encoding.decode("latin-1").strip().lower()
     if coding not in ("", "identity", "zstd", "gzip", "x-gzip"):
         raise refusal(
             "body_coding",
             "Unsupported Content-Encoding; send zstd, gzip or none.",
             **{"accept-encoding": "zstd, gzip, identity"},
         )
-    length = headers.get(b"content-length", b"")
-    return Head(
-        media_type,
-        parameters.get("boundary"),
-        "" if coding == "identity" else coding,
-        int(length) if length.isdigit() else None,
-    )
+    return Head(media_type, parameters.get("boundary"), "" if coding == "identity" else coding)
 
 
 async def read_body(about: Head, receive: Receive, limits: BodyLimits) -> bytes:
@@ -93,15 +90,13 @@ async def read_body(about: Head, receive: Receive, limits: BodyLimits) -> bytes:
         Refusal: 408 too slow, 413 too large (as sent or decoded), 400 not decodable.
         CallerLeft: the caller hung up.
     """
-    try:
-        async with asyncio.timeout(limits.deadline_s):
-            sent = await _received(receive, limits.max_bytes)
-    except TimeoutError:
-        raise refusal(
-            "body_late",
-            f"The request body did not arrive within {limits.deadline_s:g} s.",
-            connection="close",
-        ) from None
+
+    def late() -> Refusal:
+        sentence = f"The request body did not arrive within {limits.deadline_s:g} s."
+        return refusal("body_late", sentence, connection="close")
+
+    with Leash(limits.deadline_s, late):
+        sent = await _received(receive, limits.max_bytes)
     if not about.coding:
         return sent
     return await _decoded(sent, about.coding, limits.max_bytes)

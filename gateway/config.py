@@ -106,10 +106,13 @@ class StarterEngineSection(_Lane):
 
 
 class ScriptedEngineSection(_Lane):
-    """`[engines.<name>]` with `kind = "scripted"`: answers from a hash, for tests and benches."""
+    """`[engines.<name>]` with `kind = "scripted"`: answers by a rule, for tests and benches."""
 
     kind: Literal["scripted"]
     """Which module of engines/ answers."""
+    script: Literal["hash", "even"] = "hash"
+    """`hash`: by the text of state and labels; `even`: by the number of labels alone, for benches
+    that measure everything but the engine."""
     max_tokens: int = Field(default=65_536, ge=1)
     """Longest state, in words."""
     delay_s: float = Field(default=0.0, ge=0, le=60)

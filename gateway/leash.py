@@ -1,41 +1,52 @@
-"""Ends the work of a request whose caller has left or whose time is up.
+"""Ends the work of a request whose time is up or whose caller has left.
 
 Most requests are answered long before either can happen, so watching the connection begins only
 after a moment: until then a leash costs one timer.
 """
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
-from typing import Literal
 
 from starlette.types import Receive
 
-from gateway.body import CallerLeft
-from gateway.errors import refusal
+from gateway.errors import Refusal
 
 _QUIET_S = 0.05
 
 
+class CallerLeft(Exception):
+    """The connection was closed before the answer could be sent."""
+
+
 class Leash:
-    """`async with Leash(receive, deadline_s):` around work that may be cancelled.
+    """`with Leash(seconds, late):` around work that may be cancelled; in a task.
 
     Raises:
-        CallerLeft: the connection was closed.
-        Refusal: 504 after `deadline_s`.
+        Refusal: what `late` makes, after `seconds`.
+        CallerLeft: the connection was closed, if there is a `watched` one to receive from.
     """
 
-    def __init__(self, receive: Receive, deadline_s: float) -> None:
-        self._receive = receive
-        self._deadline_s = deadline_s
-        self._verdict: Literal["left", "late"] | None = None
+    __slots__ = ("_late", "_seconds", "_task", "_timer", "_verdict", "_watched", "_watcher")
+
+    def __init__(
+        self, seconds: float, late: Callable[[], Refusal], watched: Receive | None = None
+    ) -> None:
+        self._seconds = seconds
+        self._late = late
+        self._watched = watched
+        self._verdict: Exception | None = None
         self._watcher: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> None:
-        self._task = asyncio.current_task()
+    def __enter__(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(min(_QUIET_S, self._deadline_s), self._watch)
+        self._task = asyncio.current_task(loop)
+        if self._watched is None:
+            self._timer = loop.call_later(self._seconds, self._end_late)
+        else:
+            self._timer = loop.call_later(min(_QUIET_S, self._seconds), self._watch)
 
-    async def __aexit__(
+    def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
@@ -44,26 +55,27 @@ class Leash:
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
-        if self._verdict is None:
+        if self._verdict is None or self._task is None:
             return
-        assert_task = self._task
-        still_cancelled = assert_task.uncancel() if assert_task is not None else 0
-        if kind is not asyncio.CancelledError or still_cancelled:
-            return
-        if self._verdict == "left":
-            raise CallerLeft
-        raise refusal("late", f"No answer within {self._deadline_s:g} s; the work was ended.")
+        others = self._task.uncancel()
+        if kind is asyncio.CancelledError and not others:
+            raise self._verdict from None
 
-    def _watch(self) -> None:
-        self._watcher = asyncio.get_running_loop().create_task(self._wait())
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, self._deadline_s - _QUIET_S)):
-                while (await self._receive())["type"] != "http.disconnect":
-                    pass
-            self._verdict = "left"
-        except TimeoutError:
-            self._verdict = "late"
+    def _end(self, verdict: Exception) -> None:
+        self._verdict = verdict
         if self._task is not None:
             self._task.cancel()
+
+    def _end_late(self) -> None:
+        self._end(self._late())
+
+    def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(0.0, self._seconds - _QUIET_S), self._end_late)
+        self._watcher = loop.create_task(self._wait())
+
+    async def _wait(self) -> None:
+        if self._watched is not None:
+            while (await self._watched())["type"] != "http.disconnect":
+                pass
+            self._end(CallerLeft())

@@ -1,5 +1,6 @@
 """Pure ASGI around every request: an id on the response, the access log, the last resort."""
 
+import itertools
 import logging
 import re
 import secrets
@@ -7,7 +8,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.body import CallerLeft
+from gateway.leash import CallerLeft
 
 _LOG = logging.getLogger("tiergate.access")
 _ERRORS = logging.getLogger("tiergate")
@@ -26,12 +27,16 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
         self._app = app
         self._access_log = access_log
+        # One random draw for all requests: os.urandom gives the interpreter's lock away, and a
+        # lane's thread would take it in the middle of every request.
+        self._prefix = b"req_" + secrets.token_hex(8).encode()
+        self._numbers = itertools.count()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id = _given_id(scope) or b"%b%08x" % (self._prefix, next(self._numbers))
         scope["tiergate.request_id"] = request_id
         begun_s = time.perf_counter()
         status = 0
@@ -68,14 +73,12 @@ _START: Message = {
 }
 
 
-def _request_id(scope: Scope) -> bytes:
-    """The caller's id without anything but `[A-Za-z0-9._:-]`, or a new one."""
+def _given_id(scope: Scope) -> bytes:
+    """The caller's own id without anything but `[A-Za-z0-9._:-]`; empty if there is none."""
     for name, value in scope["headers"]:
         if name in (ID_HEADER, b"x-request-id"):
-            if kept := _UNSAFE.sub(b"", value)[:_MAX_ID_BYTES]:
-                return kept
-            break
-    return b"req_" + secrets.token_hex(12).encode()
+            return _UNSAFE.sub(b"", value)[:_MAX_ID_BYTES]
+    return b""
 
 
 def _log(scope: Scope, status: int, request_id: bytes, took_s: float) -> None:

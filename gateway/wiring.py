@@ -4,6 +4,7 @@ No other file sees a concrete engine.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -196,11 +197,23 @@ async def serve(
     try:
         async with _lanes_on_a_thread(settings) as lanes:
             install(services, settings, lanes)
+            _settle_garbage()
             on_ready()
             await serving
     finally:
         server.should_exit = True
         await serving
+
+
+def _settle_garbage() -> None:
+    """Keep the collector off what lives as long as the process, and let it look less often.
+
+    A request's objects are not cyclic: they are freed by count. With the defaults the collector
+    took a tenth of the time of a large request, looking through models and settings.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)
 
 
 class _Server(uvicorn.Server):

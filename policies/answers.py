@@ -5,12 +5,15 @@ likeliest label: they sum to exactly 1 as decimals and the likeliest label stays
 Everything else is computed from the reported values, so a client that recomputes agrees.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp
+from operator import mul
 from typing import TypeAlias
 
-from engines.contract import Choice, Noul, Question, Reading, Score, Text
+from engines.contract import Choice, Noul, Question, Reading, Text
 from policies import confidence
-from policies.calibration import probabilities
+from policies.calibration import probability_of_first
 
 _STEPS = 1_000_000
 
@@ -68,39 +71,44 @@ class ScoreAnswer:
 Answer: TypeAlias = NoulAnswer | ChoiceAnswer | ScoreAnswer
 
 
-def reported(p: list[float]) -> list[int]:
+def reported(log_weights: Sequence[float], temperature: float = 1.0) -> list[int]:
     """The distribution in millionths: at least 0 each, exactly 1,000,000 together.
 
-    Rounded down; the remainder goes to the first of the largest, which so stays the largest.
+    Softmax of `log_weights / temperature`, rounded down; the remainder goes to the first of the
+    largest, which so stays the largest.
     """
-    steps = [int(q * _STEPS) for q in p]
-    steps[p.index(max(p))] += _STEPS - sum(steps)
+    top = max(log_weights)
+    weights = [exp((w - top) / temperature) for w in log_weights]
+    unit = _STEPS / sum(weights)
+    steps = [int(w * unit) for w in weights]
+    steps[log_weights.index(top)] += _STEPS - sum(steps)
     return steps
 
 
 def answer(question: Question, reading: Reading, temperature: float = 1.0) -> Answer:
     """The reading's distribution at `temperature`, as an answer to `question`."""
-    p = probabilities(reading.log_weights, temperature)
-    match question:
-        case Noul():
-            return NoulAnswer(round(p[0], 6), reading.doubt)
-        case Choice():
-            shares = [step / _STEPS for step in reported(p)]
-            likeliest = shares.index(max(shares))
-            names = tuple(question.options)
-            return ChoiceAnswer(
-                names[likeliest],
-                round(confidence.of_choice(shares), 6),
-                dict(zip(names, shares, strict=True)),
-                reading.doubt,
-            )
-        case Score():
-            steps = reported(p)
-            shares = [step / _STEPS for step in steps]
-            return ScoreAnswer(
-                sum(i * step for i, step in enumerate(steps)) / _STEPS,
-                round(confidence.of_score(shares), 6),
-                tuple(shares),
-                tuple(question.levels),
-                reading.doubt,
-            )
+    if isinstance(question, Noul):
+        yes, no = reading.log_weights
+        return NoulAnswer(_six(probability_of_first(yes, no, temperature)), reading.doubt)
+    steps = reported(reading.log_weights, temperature)
+    shares = [step / _STEPS for step in steps]
+    if isinstance(question, Choice):
+        names = list(question.options)
+        return ChoiceAnswer(
+            names[steps.index(max(steps))],
+            _six(confidence.of_choice(shares)),
+            dict(zip(names, shares, strict=True)),
+            reading.doubt,
+        )
+    return ScoreAnswer(
+        sum(map(mul, steps, range(len(steps)))) / _STEPS,
+        _six(confidence.of_score(shares)),
+        tuple(shares),
+        tuple(question.levels),
+        reading.doubt,
+    )
+
+
+def _six(x: float) -> float:
+    """To six decimals; a quarter of the cost of `round(x, 6)`."""
+    return round(x * 1e6) / 1e6

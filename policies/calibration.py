@@ -19,6 +19,12 @@ def probabilities(log_weights: Sequence[float], temperature: float = 1.0) -> lis
     return [w / total for w in weights]
 
 
+def probability_of_first(first: float, second: float, temperature: float = 1.0) -> float:
+    """`probabilities((first, second), temperature)[0]`, without the lists."""
+    gap = (second - first) / temperature
+    return 1.0 / (1.0 + math.exp(gap)) if gap < 700.0 else 0.0
+
+
 def negative_log_likelihood(
     log_weights: Sequence[Sequence[float]], labels: Sequence[int], temperature: float
 ) -> float:

@@ -8,6 +8,7 @@ only removes float noise.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import mul
 
 
 def of_choice(p: Sequence[float]) -> float:
@@ -28,8 +29,14 @@ def of_score(p: Sequence[float]) -> float:
     n = len(p)
     if n == 1:
         return 1.0
-    k = p.index(max(p))
-    return _unit(1.0 - sum(q * abs(i - k) for i, q in enumerate(p)) / _uniform_spread(n))
+    distances = _distances(n, p.index(max(p)))
+    return _unit(1.0 - sum(map(mul, p, distances)) / _uniform_spread(n))
+
+
+@lru_cache(maxsize=256)
+def _distances(n: int, k: int) -> tuple[int, ...]:
+    """|i - k| for each of n levels."""
+    return tuple(abs(i - k) for i in range(n))
 
 
 @lru_cache(maxsize=64)

@@ -69,6 +69,11 @@ def decode(
     if len(asked) > limits.max_questions:
         raise _one_fault("too_many_questions", f"At most {limits.max_questions} questions.")
     refuse_unfit_text(ask, len(body), limits.text)
+    longest_id = max(map(len, asked))
+    if longest_id > limits.max_id_chars:
+        raise _one_fault(
+            "id_too_long", f"A question id has at most {limits.max_id_chars} characters."
+        )
     questions = {name: _question(name, one, limits) for name, one in asked.items()}
     if "assets" not in ask and not parts:
         return ask.get("model"), Inquiry(ask["state"], questions)
@@ -105,23 +110,18 @@ def encode_problem(problem: Problem) -> bytes:
 
 def _question(name: str, asked: Any, limits: AskLimits) -> Question:
     """One validated question as the engines know it."""
-    if len(name) > limits.max_id_chars:
-        raise _one_fault(
-            "id_too_long", f"A question id has at most {limits.max_id_chars} characters."
-        )
     instructions = asked.get("instructions")
     criteria = asked.get("criteria")
     match asked["type"]:
         case "choice":
-            for option in criteria:
-                if len(option) > limits.max_option_chars:
-                    raise _one_fault(
-                        "option_too_long",
-                        f"An option name has at most {limits.max_option_chars} characters.",
-                        name,
-                        "choice",
-                        "criteria",
-                    )
+            if max(map(len, criteria)) > limits.max_option_chars:
+                raise _one_fault(
+                    "option_too_long",
+                    f"An option name has at most {limits.max_option_chars} characters.",
+                    name,
+                    "choice",
+                    "criteria",
+                )
             return Choice(criteria, instructions)
         case "score":
             return Score(criteria, instructions)

@@ -269,7 +269,7 @@ _REFUSALS: Node = {
                 loc={
                     "type": "array",
                     "minItems": 1,
-                    "prefixItems": [{"const": "body"}],
+                    "contains": {"const": "body"},
                     "items": {"type": ["string", "integer"]},
                 },
                 msg=_STRING,

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from gateway.body import BodyLimits, CallerLeft, head, read_body
+from gateway.body import BodyLimits, head, read_body
 from gateway.errors import Refusal
+from gateway.leash import CallerLeft
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -116,5 +116,5 @@ def test_structured_levels_are_kept_as_they_are() -> None:
 
 
 def test_rounding_down_gives_the_remainder_to_the_largest() -> None:
-    assert reported([1 / 3, 1 / 3, 1 / 3]) == [333_334, 333_333, 333_333]
-    assert sum(reported([1 / 255] * 255)) == 1_000_000
+    assert reported([2.0, 2.0, 2.0]) == [333_334, 333_333, 333_333]
+    assert sum(reported([0.5] * 255)) == 1_000_000

@@ -12,6 +12,7 @@ from policies.calibration import (
     fitted_temperature,
     negative_log_likelihood,
     probabilities,
+    probability_of_first,
 )
 
 
@@ -21,6 +22,11 @@ def test_probabilities_sum_to_1_for_any_finite_weights(weights: list[float], t: 
 
     assert sum(p) == pytest.approx(1.0)
     assert all(0 <= q <= 1 for q in p)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0.01, 100))
+def test_two_weights_give_the_first_of_their_probabilities(a: float, b: float, t: float) -> None:
+    assert probability_of_first(a, b, t) == pytest.approx(probabilities((a, b), t)[0])
 
 
 def test_weights_that_differ_by_ln_2_give_odds_of_2_to_1() -> None:
