@@ -47,6 +47,9 @@ class LimitsSection(Section):
 
     max_body_bytes: int = Field(default=33_554_432, ge=1024, le=1_073_741_824)
     """Longest request body, as sent and again after decompression (413)."""
+    max_values: int = Field(default=100_000, ge=1000, le=100_000_000)
+    """Most JSON values in one request, told by its commas and opening brackets, those in texts
+    included. Parsing many small values holds up every other request; long texts do not."""
     max_questions: int = Field(default=255, ge=1, le=10_000)
     """Most questions in one request."""
     max_id_chars: int = Field(default=1024, ge=1, le=65_536)

@@ -87,6 +87,7 @@ def new_services(settings: Settings) -> Services:
         digests=digests_of(keys),
         body=BodyLimits(limits.max_body_bytes, settings.server.body_deadline_s),
         ask=AskLimits(
+            max_values=limits.max_values,
             max_questions=limits.max_questions,
             max_id_chars=limits.max_id_chars,
             max_option_chars=limits.max_option_chars,

@@ -44,6 +44,7 @@ _ERROR_TYPES: dict[Kind, str] = {
 class AskLimits:
     """What one request may contain."""
 
+    max_values: int
     max_questions: int
     max_id_chars: int
     max_option_chars: int
@@ -61,6 +62,10 @@ def decode(
     Raises:
         Refusal: 422 with the location of everything that is wrong; 400 for assets that do not fit.
     """
+    if len(body) > limits.max_values and _values(body) > limits.max_values:
+        raise invalid(
+            Fault("too_many_values", ("body",), f"At most {limits.max_values} JSON values.")
+        )
     try:
         ask = ASK.validate_json(body)
     except ValidationError as error:
@@ -106,6 +111,11 @@ def encode_problem(problem: Problem) -> bytes:
             **{f"x_{name}": value for name, value in problem.details.items()},
         }
     return _json({"detail": detail})
+
+
+def _values(body: bytes) -> int:
+    """An upper bound of the number of JSON values, without parsing."""
+    return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _question(name: str, asked: Any, limits: AskLimits) -> Question:

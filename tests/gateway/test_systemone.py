@@ -16,6 +16,7 @@ from gateway.errors import Refusal
 from policies.answers import Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer
 
 LIMITS = AskLimits(
+    max_values=6000,
     max_questions=3,
     max_id_chars=50,
     max_option_chars=20,
@@ -123,6 +124,7 @@ def test_what_is_wrong_with_a_question_is_told_where_it_is(
     ("body", "type_", "loc"),
     [
         (b"", "json_invalid", ["body"]),
+        (asking(state=[0] * 6000), "too_many_values", ["body"]),
         (b"{", "json_invalid", ["body"]),
         (b"[]", "dict_type", ["body"]),
         (b"{}", "missing", ["body", "state"]),
