@@ -25,6 +25,7 @@ from gateway.body import BodyLimits
 from gateway.config import EngineSection, Settings
 from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
+from gateway.protocol import Protocol
 
 _LOG = logging.getLogger("tiergate")
 
@@ -134,8 +135,7 @@ def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:
             description += f" Not competent for {weak}: such answers carry x_reason."
         listed.append(Card(name, description, section.release_date))
         listed += [
-            Card(alias, f"Alias of {name}. {description}", section.release_date)
-            for alias in section.aliases
+            Card(alias, f"Alias of {name}.", section.release_date) for alias in section.aliases
         ]
     return tuple(listed)
 
@@ -186,6 +186,7 @@ async def serve(
             app,
             access_log=False,
             backlog=settings.server.backlog,
+            http=Protocol,
             lifespan="off",
             log_config=None,
             server_header=False,
