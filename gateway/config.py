@@ -122,7 +122,49 @@ class ScriptedEngineSection(_Lane):
     """Seconds each read takes."""
 
 
-EngineSection = Annotated[StarterEngineSection | ScriptedEngineSection, Field(discriminator="kind")]
+class LayaEngineSection(_Lane):
+    """`[engines.<name>]` with `kind = "laya"`: a Laya checkpoint, or two of them."""
+
+    kind: Literal["laya"]
+    """Which module of engines/ answers."""
+    path: str = Field(min_length=1)
+    """Checkpoint directory, with `rl_agent_config.json` in it."""
+    multilingual_path: str | None = None
+    """Second checkpoint, for what is not English."""
+    precision: Literal["fp32", "int8"] = "fp32"
+    """Arithmetic of the large products. int8 is about 1.7 times as fast on a CPU."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where the network runs; `cuda` needs the extra `cuda` instead of `cpu`."""
+    device_fallback: bool = False
+    """Without the device, go on with the CPU instead of not starting."""
+    on_overflow: Literal["refuse", "truncate"] = "refuse"
+    """What happens to a question that does not fit: a refusal with the reason, or what the
+    reference does, reported as `x_truncated`."""
+    harden: bool = True
+    """Special tokens inside texts mean nothing; otherwise, as in the reference, only the mask
+    is taken out."""
+    tournament: int = Field(default=0, ge=0, le=100)
+    """Options per group when there are more than fit into a row; 0 = refuse such questions.
+    The probabilities then compare the finalists only."""
+    language: Literal["detect", "any"] = "detect"
+    """Whether a checkpoint trained on English alone is kept from other languages."""
+    max_tokens: int | None = Field(default=None, ge=64, le=8192)
+    """Longest row instead of the checkpoint's own."""
+    head_max_tokens: int | None = Field(default=None, ge=32, le=8192)
+    """Tokens for instructions and options together instead of the checkpoint's own."""
+    memo_bytes: int = Field(default=16_777_216, ge=0, le=17_179_869_184)
+    """Memory for readings of questions that were asked before; 0 = read every time."""
+
+    @model_validator(mode="after")
+    def _refuse_groups_of_one(self) -> "LayaEngineSection":
+        if self.tournament == 1:
+            raise ValueError("tournament is 0 (off) or at least 2 options per group")
+        return self
+
+
+EngineSection = Annotated[
+    StarterEngineSection | LayaEngineSection | ScriptedEngineSection, Field(discriminator="kind")
+]
 
 
 class ModelSection(Section):

@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.config import (
     AuthSection,
+    LayaEngineSection,
     LimitsSection,
     LogSection,
     ModelSection,
@@ -24,6 +25,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "auth": AuthSection,
     "log": LogSection,
     "engines.NAME, kind starter": StarterEngineSection,
+    "engines.NAME, kind laya": LayaEngineSection,
     "engines.NAME, kind scripted": ScriptedEngineSection,
     "models.NAME": ModelSection,
 }

@@ -2,10 +2,10 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from engines.contract import Inquiry, Reading
+from engines.contract import Cut, Inquiry, Reading
 from policies.answers import Answer, answer
 
 
@@ -41,6 +41,8 @@ class Decision:
     answers: Mapping[str, Answer]
     """Question id → answer, in the asker's order."""
     steps: tuple[Step, ...]
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
+    """Question id → what the engine left out, for questions that were truncated."""
 
     @property
     def tokens(self) -> int:
@@ -64,4 +66,5 @@ async def decide(inquiry: Inquiry, model: str, reader: Reader, *, patience_s: fl
     answers = {
         name: answer(question, readings[name]) for name, question in inquiry.questions.items()
     }
-    return Decision(model, answers, (step,))
+    cuts = {name: reading.cut for name, reading in readings.items() if reading.cut is not None}
+    return Decision(model, answers, (step,), cuts)

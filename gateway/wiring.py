@@ -17,17 +17,21 @@ from typing import Any
 import uvicorn
 
 from engines.contract import Engine, EngineError, Facts
-from engines.lane import Lane, rows
+from engines.lane import Lane, Shape, batches, rows
 from engines.registry import engine_class
 from gateway.app import Card, Services, Target, build_app
 from gateway.auth import digests_of
 from gateway.body import BodyLimits
-from gateway.config import EngineSection, Settings
+from gateway.config import EngineSection, LayaEngineSection, Settings
+from gateway.decide import Reader
 from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
+from gateway.memo import Memo
 from gateway.protocol import Protocol
 
 _LOG = logging.getLogger("tiergate")
+
+_GPU_BATCH_TOKENS = 16_384
 
 
 class CannotStart(Exception):
@@ -44,13 +48,13 @@ def open_engine(name: str, section: EngineSection) -> Engine[Any]:
     Raises:
         CannotStart: an extra is not installed, a file is missing or not what it should be.
     """
-    options = section.model_dump(exclude={"kind", "workers", "max_waiting"})
+    options = section.model_dump(exclude={"kind", "workers", "max_waiting", "memo_bytes"})
     try:
         return engine_class(section.kind)(**options)
     except ImportError as error:
         raise CannotStart(
             f"engines.{name} needs the package '{error.name}'; "
-            "install the extra: pip install 'tiergate[cpu]'"
+            f"install the extra: pip install 'tiergate[{_extra(section)}]'"
         ) from error
     except (OSError, ValueError, EngineError) as error:
         raise CannotStart(f"engines.{name} cannot be loaded: {error}") from error
@@ -72,12 +76,23 @@ def open_lanes(
             lane = Lane(
                 name,
                 open_engine(name, section),
-                rows(section.workers or cpu_quota()),
+                _shape(section),
                 max_waiting=section.max_waiting,
             )
             stack.callback(lane.close, drain_s=settings.server.drain_s)
             lanes[name] = lane
         yield lanes
+
+
+def _extra(section: EngineSection) -> str:
+    return "cpu,laya" if isinstance(section, LayaEngineSection) else "cpu"
+
+
+def _shape(section: EngineSection) -> Shape:
+    """One row at a time on every CPU of the quota; batches on a GPU."""
+    if isinstance(section, LayaEngineSection) and section.device == "cuda":
+        return batches(_GPU_BATCH_TOKENS)
+    return rows(section.workers or cpu_quota())
 
 
 def new_services(settings: Settings) -> Services:
@@ -114,14 +129,21 @@ def only_model(settings: Settings, model: str | None) -> Settings:
 def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> None:
     """Make the lanes' models available to requests."""
     targets: dict[str, Target] = {}
+    readers = {name: _reader(lane, settings.engines[name]) for name, lane in lanes.items()}
     for name, section in settings.models.items():
-        target = Target(name, lanes[section.engine])
+        target = Target(name, readers[section.engine])
         targets |= dict.fromkeys((name, *section.aliases), target)
     facts = {name: lane.engine.facts for name, lane in lanes.items()}
     services.targets = targets
     services.cards = cards(settings, facts)
     services.engines = {name: _state(one) for name, one in facts.items()}
     services.ready = True
+
+
+def _reader(lane: Lane, section: EngineSection) -> Reader:
+    """The lane, behind a memo where the engine's section wants one."""
+    memo_bytes = section.memo_bytes if isinstance(section, LayaEngineSection) else 0
+    return Memo(lane, lane.engine.facts.digest, memo_bytes) if memo_bytes else lane
 
 
 def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:

@@ -6,18 +6,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from engines.laya import pull, verify
-from engines.laya.artifact import Artifact, imported
-from engines.laya.checkpoint import load
-from engines.laya.tensors import CheckpointError
+if TYPE_CHECKING:
+    from engines.laya.verify import Finding
+
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
 
 _ENGINES = ("laya",)
+_PINNED = ("laya", "laya-multilingual", "laya-typed-decisions")
 
 
 def add_to(commands: Commands) -> None:
@@ -34,7 +35,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Do what was chosen; 1 when verification fails, 4 when weights or packages are missing."""
     try:
         code: int = chosen.act(chosen)
-    except CheckpointError as error:
+    except ValueError as error:  # engines.laya's CheckpointError; nothing of it is imported here
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     except ImportError as error:
@@ -61,7 +62,7 @@ def _add_import(actions: Commands) -> None:
 
 def _add_pull(actions: Commands) -> None:
     action = actions.add_parser("pull", help="fetch a checkpoint from the Hugging Face hub")
-    action.add_argument("source", metavar="NAME", help=f"{', '.join(pull.PINNED)}, or OWNER/NAME")
+    action.add_argument("source", metavar="NAME", help=f"{', '.join(_PINNED)}, or OWNER/NAME")
     _add_hub(action)
     action.set_defaults(act=_pull)
 
@@ -83,6 +84,9 @@ def _add_hub(action: argparse.ArgumentParser) -> None:
 
 
 def _import(chosen: argparse.Namespace) -> int:
+    from engines.laya.artifact import imported
+    from engines.laya.checkpoint import load
+
     path = Path(chosen.source)
     if not path.is_dir() and not path.is_absolute() and chosen.source.count("/") <= 1:
         path = _pulled(chosen)
@@ -100,16 +104,16 @@ def _import(chosen: argparse.Namespace) -> int:
             progress.update(task, completed=done, total=total)
 
         made = imported(checkpoint, chosen.precision, sha256=chosen.sha256, progress=told)
-    _say(made, path)
+    print(f"imported: {made.graph.parent}")
+    print(f"source sha256: {made.manifest.source_sha256}")
+    _tell_section(path, chosen.precision)
     return OK
 
 
-def _say(made: Artifact, path: Path) -> None:
-    print(f"imported: {made.graph.parent}")
-    print(f"source sha256: {made.manifest.source_sha256}")
+def _tell_section(path: Path, precision: str) -> None:
     print("\nserve it with:\n")
     print(f'[engines.laya]\nkind = "laya"\npath = {json.dumps(str(path.resolve()))}')
-    print(f'precision = "{made.manifest.precision}"\n\n[models.laya]\nengine = "laya"')
+    print(f'precision = "{precision}"\n\n[models.laya]\nengine = "laya"')
 
 
 def _pull(chosen: argparse.Namespace) -> int:
@@ -118,6 +122,8 @@ def _pull(chosen: argparse.Namespace) -> int:
 
 
 def _pulled(chosen: argparse.Namespace) -> Path:
+    from engines.laya import pull
+
     source = pull.source_of(chosen.source, chosen.revision)
     into = chosen.into or Path("models") / chosen.source.rsplit("/", 1)[-1]
     into.parent.mkdir(parents=True, exist_ok=True)
@@ -125,6 +131,8 @@ def _pulled(chosen: argparse.Namespace) -> Path:
 
 
 def _verify(chosen: argparse.Namespace) -> int:
+    from engines.laya import verify
+
     found = list(verify.findings(chosen.path, max_delta=chosen.max_delta))
     if chosen.json:
         lines = [{"check": f.check, "status": f.status, "detail": f.detail} for f in found]
@@ -134,7 +142,7 @@ def _verify(chosen: argparse.Namespace) -> int:
     return FINDING if any(one.status == "failed" for one in found) else OK
 
 
-def _show(found: Sequence[verify.Finding]) -> None:
+def _show(found: "Sequence[Finding]") -> None:
     table = Table("check", "result", "detail")
     for one in found:
         table.add_row(one.check, one.status, one.detail)

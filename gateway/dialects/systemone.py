@@ -80,17 +80,21 @@ def decode(
             "id_too_long", f"A question id has at most {limits.max_id_chars} characters."
         )
     questions = {name: _question(name, one, limits) for name, one in asked.items()}
+    language = ask.get("x_lang")
     if "assets" not in ask and not parts:
-        return ask.get("model"), Inquiry(ask["state"], questions)
+        return ask.get("model"), Inquiry(ask["state"], questions, language=language)
     assets = claimed_assets(ask, parts or {}, limits.max_assets)
-    return ask.get("model"), Inquiry(ask["state"], questions, assets)
+    return ask.get("model"), Inquiry(ask["state"], questions, assets, language)
 
 
 def encode(decision: Decision) -> bytes:
     """The body of a 200: model, answers in the asker's order, usage."""
+    answers = {name: _answer(answer) for name, answer in decision.answers.items()}
+    for name, cut in decision.cuts.items():
+        answers[name]["x_truncated"] = {"kept": cut.kept_tokens, "dropped": cut.dropped_tokens}
     body: dict[str, object] = {
         "model": decision.model,
-        "answers": {name: _answer(answer) for name, answer in decision.answers.items()},
+        "answers": answers,
         "usage": {"input_tokens": decision.tokens, "output_tokens": 0},
     }
     return _json(body)

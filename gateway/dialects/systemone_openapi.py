@@ -27,6 +27,7 @@ _MEANINGS: dict[int, str] = {
     415: "A Content-Type or Content-Encoding that is not understood.",
     422: "The body does not say what it must; each fault has its location.",
     429: "Too many requests.",
+    431: "The request line and headers are too long.",
     500: "The gateway or its model failed.",
     503: "The models are still loading.",
     504: "No answer within the deadline.",
@@ -95,7 +96,6 @@ def _ask() -> Node:
             "200": _response(
                 "One answer per question, in the order of the questions.",
                 "Decision",
-                "x-typesafe-request-id",
                 "x-tiergate-engine",
             ),
             **_refusals(STATUS.keys() - _UNASKED),
@@ -108,18 +108,14 @@ def _models() -> Node:
         "operationId": "models",
         "summary": "Every model name and alias that may be asked for.",
         "responses": {
-            "200": _response(
-                "The System One list and, beside it, an OpenAI one.",
-                "Models",
-                "x-typesafe-request-id",
-            ),
+            "200": _response("The System One list and, beside it, an OpenAI one.", "Models"),
             **_refusals(_LISTED),
         },
     }
 
 
 def _state(name: str, summary: str, *statuses: int) -> Node:
-    answer = _response("The state, in a word.", "State", "x-typesafe-request-id")
+    answer = _response("The state, in a word.", "State")
     return {
         "operationId": name,
         "summary": summary,
@@ -134,14 +130,14 @@ def _refusals(kinds: "frozenset[Kind] | set[Kind]") -> Node:
     for status in sorted({STATUS[kind] for kind in kinds}):
         hints = ("retry-after-ms", "retry-after") if status in (429, 503, 529) else ()
         body = "Faults" if status == 422 else "Refusal"
-        responses[str(status)] = _response(_MEANINGS[status], body, "x-typesafe-request-id", *hints)
+        responses[str(status)] = _response(_MEANINGS[status], body, *hints)
     return responses
 
 
 def _response(about: str, body: str, *headers: str) -> Node:
     return {
         "description": about,
-        "headers": {name: _ref("headers", name) for name in headers},
+        "headers": {name: _ref("headers", name) for name in ("x-typesafe-request-id", *headers)},
         "content": {"application/json": {"schema": _ref("schemas", body)}},
     }
 
@@ -188,7 +184,14 @@ _STRING: Node = {"type": "string"}
 _COUNT: Node = {"type": "integer", "minimum": 0}
 _SHARE: Node = {"type": "number", "minimum": 0, "maximum": 1}
 _TEXT: Node = {"type": ["string", "object", "array"]}
-_DOUBT: Node = {"x_reason": {"type": "string", "description": "Why the model does not vouch."}}
+_DOUBT: Node = {
+    "x_reason": {"type": "string", "description": "Why the model does not vouch."},
+    "x_truncated": {
+        "type": "object",
+        "description": "Tokens read and tokens left out, where the operator allows truncating.",
+        "properties": {"kept": _COUNT, "dropped": _COUNT},
+    },
+}
 _LEVEL_KEYS: Node = {"propertyNames": {"pattern": "^[0-9]$"}, "minProperties": 1}
 
 _ANSWERS: Node = {

@@ -112,6 +112,8 @@ class Ask(TypedDict, total=False):
     """Question id → question; ids are returned byte for byte, in this order."""
     assets: Annotated[dict[str, AssetEntry], Field(min_length=1)]
     """Reference → image; the reference occurs in the state, instructions or criteria."""
+    x_lang: str | None
+    """The language of the texts, as `de` or `en-GB`, for models that would have to guess it."""
 
 
 ASK: TypeAdapter[Ask] = TypeAdapter(Ask)

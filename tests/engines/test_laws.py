@@ -24,8 +24,12 @@ from engines.contract import (
 )
 from engines.registry import engine_class
 
+from .laya.golden import tiny_engine
+
 ENGINES: dict[str, Callable[[], Engine[Any]]] = {
-    kind: engine_class(kind) for kind in ("scripted", "starter")
+    **{kind: engine_class(kind) for kind in ("scripted", "starter")},
+    "laya": lambda: tiny_engine("fp32"),
+    "laya int8": lambda: tiny_engine("int8"),
 }
 """Kind → how to open it, with all the laws need at hand."""
 

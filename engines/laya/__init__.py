@@ -1,0 +1,1 @@
+"""Laya checkpoints on ONNX Runtime: a small encoder that reads one row of tokens per question."""

@@ -1,0 +1,93 @@
+"""Pulling: pinned, resumable, checked, and plain about what to do without a hub."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engines.laya.checkpoint import load
+from engines.laya.pull import FILES, PINNED, Source, pulled, source_of
+from engines.laya.tensors import CheckpointError
+
+from .golden import GOLDENS
+from .hub import Hub, hub
+
+pytest.importorskip("huggingface_hub")
+
+REPOSITORY, COMMIT = "someone/tiny", "0123456789abcdef0123456789abcdef01234567"
+SOURCE = Source(REPOSITORY, COMMIT)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    with hub(GOLDENS / "tiny-english", REPOSITORY, COMMIT) as running:
+        yield running
+
+
+def test_a_pulled_checkpoint_is_whole_and_byte_for_byte_the_published_one(
+    server: Hub, tmp_path: Path
+) -> None:
+    into = pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    for name in FILES:
+        assert (into / name).read_bytes() == (GOLDENS / "tiny-english" / name).read_bytes()
+    assert load(into).max_len == 512
+    assert not (tmp_path / "tiny.partial").exists()
+
+
+def test_what_is_there_already_is_not_fetched_again(server: Hub, tmp_path: Path) -> None:
+    pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    again = pulled(SOURCE, tmp_path / "tiny", endpoint="http://127.0.0.1:9")
+
+    assert again == tmp_path / "tiny"
+
+
+def test_an_interrupted_pull_goes_on_where_it_stopped(server: Hub, tmp_path: Path) -> None:
+    server.folder = Path(shutil.copytree(server.folder, tmp_path / "published"))
+    (server.folder / "model.safetensors").write_bytes(bytes(25_000_000))
+    server.bytes_left = 15_000_000
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+    assert not (tmp_path / "tiny").exists()
+
+    server.bytes_left = 20_000_000  # not enough to begin again
+    into = pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    assert int(server.ranges[-1].removeprefix("bytes=").rstrip("-")) >= 10_000_000
+    assert (into / "model.safetensors").stat().st_size == 25_000_000
+
+
+def test_a_file_that_is_not_what_the_hub_says_is_refused(server: Hub, tmp_path: Path) -> None:
+    server.spoil = True
+
+    with pytest.raises(CheckpointError, match="not what the hub says"):
+        pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    assert not (tmp_path / "tiny").exists()
+
+
+def test_without_a_hub_the_error_says_what_to_copy_where(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError) as refused:
+        pulled(SOURCE, tmp_path / "tiny", endpoint="http://127.0.0.1:9")
+
+    said = str(refused.value)
+    assert all(name in said for name in FILES)
+    assert str(tmp_path / "tiny") in said
+    assert COMMIT in said
+
+
+def test_a_repository_that_lacks_a_file_is_named(server: Hub, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="someone/other"):
+        pulled(Source("someone/other", COMMIT), tmp_path / "tiny", endpoint=server.url)
+
+
+def test_names_are_pinned_and_other_repositories_need_a_commit() -> None:
+    assert source_of("laya") == PINNED["laya"]
+    assert all(len(source.revision) == 40 for source in PINNED.values())
+    assert source_of(REPOSITORY, COMMIT) == SOURCE
+    for name, revision in (("nonsense", None), (REPOSITORY, None), (REPOSITORY, "main")):
+        with pytest.raises(CheckpointError):
+            source_of(name, revision)
