@@ -189,7 +189,7 @@ class LayaEngine(Engine[_Piece]):
             model=f"{names}-{self._settings.precision}",
             digest=digest.hexdigest(),
             max_tokens=max(desk.budget.max_len for desk in desks),
-            notes="A Laya checkpoint: one short row per question, seconds to none on a CPU.",
+            notes="A Laya checkpoint: yes/no, choices and scores, one short text per question.",
         )
 
 

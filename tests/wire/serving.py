@@ -55,8 +55,8 @@ kind = "laya"
 path = "{CHECKPOINT}"
 language = "any"
 tournament = 16
-max_tokens = 8192
-head_max_tokens = 4096
+max_tokens = 2048
+head_max_tokens = 512
 
 [models.laya]
 engine = "laya"
