@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 _INLINE_BYTES = 262_144
 """Decoding or parsing more than this happens on a thread, so that the event loop stays free."""
+_SLICE_BYTES = 65_536
+_MAX_MEMBERS = 64
+"""Members of one compressed body; clients send one."""
 _DRAINED_BODIES = 4
 """A body that is too large is read to its end if that is at most this many times the cap."""
 _ZSTD_WINDOW_LOG_MAX = 23
@@ -150,13 +153,13 @@ class _Decompressor(Protocol):
     def eof(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+    def decompress(self, data: memoryview, max_length: int) -> bytes: ...
 
 
 async def _decoded(sent: bytes, coding: str, max_bytes: int) -> bytes:
-    """Small results are decoded here; anything that grows goes on on a thread."""
+    """Small bodies are decoded here; whatever is or grows large, on a thread."""
     stream = _Stream(sent, coding, max_bytes)
-    if not stream.decode(_INLINE_BYTES):
+    if len(sent) > _INLINE_BYTES or not stream.decode(_INLINE_BYTES):
         await asyncio.to_thread(stream.decode, max_bytes + 1)
     return stream.content
 
@@ -167,29 +170,34 @@ class _Stream:
     def __init__(self, sent: bytes, coding: str, max_bytes: int) -> None:
         self._new = _zstd if coding == "zstd" else _gzip
         self._member: _Decompressor = self._new()
-        self._input = sent
+        self._members = 1
+        self._input = memoryview(sent)
+        self._at = 0
         self._max_bytes = max_bytes
         self.content = b""
 
     def decode(self, up_to_bytes: int) -> bool:
         """Decode until the end (`True`) or until `up_to_bytes` are there.
 
+        Input goes in by slices and members are counted: what follows a member is copied out of
+        its decompressor, which costs the square of the length when members are tiny.
+
         Raises:
             Refusal: 413 beyond `max_bytes`, 400 for anything that is not whole and well-formed.
         """
         parts = [self.content]
         size = len(self.content)
+        ended = False
         try:
-            while size < up_to_bytes:
-                part = self._member.decompress(self._input, up_to_bytes - size)
-                self._input = b""
+            while size < up_to_bytes and not ended:
+                given = self._input[self._at : self._at + _SLICE_BYTES]
+                self._at += len(given)
+                part = self._member.decompress(given, up_to_bytes - size)
                 parts.append(part)
                 size += len(part)
                 if self._member.eof:
-                    if not (rest := self._member.unused_data):
-                        break
-                    self._member, self._input = self._new(), rest
-                elif not part:
+                    ended = self._next_member()
+                elif not part and not given:
                     raise EOFError
         except (zstd.ZstdError, zlib.error, EOFError):
             raise refusal(
@@ -198,7 +206,18 @@ class _Stream:
         self.content = b"".join(parts)
         if size > self._max_bytes:
             raise _too_large(self._max_bytes)
-        return size < up_to_bytes
+        return ended
+
+    def _next_member(self) -> bool:
+        """Go on behind the member that ended; whether nothing follows."""
+        self._at -= len(self._member.unused_data)
+        if self._at == len(self._input):
+            return True
+        self._members += 1
+        if self._members > _MAX_MEMBERS:
+            raise refusal("bad_request", f"The compressed body has over {_MAX_MEMBERS} members.")
+        self._member = self._new()
+        return False
 
 
 def _zstd() -> _Decompressor:
@@ -220,7 +239,7 @@ class _Gzip:
     def unused_data(self) -> bytes:
         return self._zlib.unused_data
 
-    def decompress(self, data: bytes, max_length: int) -> bytes:
+    def decompress(self, data: memoryview, max_length: int) -> bytes:
         return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
 
 

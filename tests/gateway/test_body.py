@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import random
 import sys
 import zlib
 from typing import Any
@@ -119,6 +120,27 @@ async def test_damaged_and_truncated_bodies_are_400(coding: bytes) -> None:
     assert await status(b"not compressed at all", coding=coding) == 400
     assert await status(b"", coding=coding) == 400
     assert await status(whole + b"trailing", coding=coding) == 400
+
+
+@pytest.mark.parametrize("coding", [b"zstd", b"gzip"])
+async def test_members_are_counted(coding: bytes) -> None:
+    empty = (zstd.compress if coding == b"zstd" else gzip.compress)(b"")
+    last = (zstd.compress if coding == b"zstd" else gzip.compress)(b"end")
+
+    limits = BodyLimits(max_bytes=10_000, deadline_s=5.0)
+
+    assert await read(empty * 63 + last, coding=coding, limits=limits) == b"end"
+    assert await status(empty * 64 + last, coding=coding, limits=limits) == 400
+
+
+@pytest.mark.parametrize("coding", [b"zstd", b"gzip"])
+async def test_a_long_body_that_hardly_compresses_is_decoded_whole(coding: bytes) -> None:
+    text = random.Random(1).randbytes(1_000_000)
+    sent = (zstd.compress if coding == b"zstd" else gzip.compress)(text)
+    limits = BodyLimits(max_bytes=2_000_000, deadline_s=5.0)
+
+    assert await read(sent, coding=coding, limits=limits) == text
+    assert await status(sent[:-5], coding=coding, limits=limits) == 400
 
 
 async def test_a_window_larger_than_8_mib_is_400() -> None:
