@@ -254,6 +254,8 @@ class Lane:
         begun_s = time.monotonic()
         try:
             answers = self.engine.read([piece for _, piece in batch])
+            pairs = list(zip(batch, answers, strict=True))
+            faults = [fault_of(ticket.inquiry, readings) for (ticket, _), readings in pairs]
         except Exception as error:  # noqa: BLE001 - one batch must not end the lane
             if len(batch) == 1:
                 batch[0][0].resolve(as_engine_error(self.name, error))
@@ -261,13 +263,14 @@ class Lane:
                 self._read([one])  # find out whose piece it was
             return
         share_s = (time.monotonic() - begun_s) / len(batch)
-        for (ticket, _), readings in zip(batch, answers, strict=True):
-            self._collect(ticket, readings, share_s)
+        for ((ticket, _), readings), fault in zip(pairs, faults, strict=True):
+            if fault is None:
+                self._collect(ticket, readings, share_s)
+            else:
+                ticket.resolve(Broken(fault))
 
     def _collect(self, ticket: Ticket, readings: Readings, share_s: float) -> None:
-        if (fault := fault_of(ticket.inquiry, readings)) is not None:
-            ticket.resolve(Broken(fault))
-        elif not ticket.shared:
+        if not ticket.shared:
             self._pace_s += 0.1 * (share_s - self._pace_s)
             ticket.finish(readings)
         else:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,20 @@ async def test_weights_that_are_not_one_finite_number_per_label_are_broken(
     async with lane_of(ScriptedEngine(script=script)) as lane:
         with pytest.raises(Broken):
             await lane.read(ask())
+
+
+@pytest.mark.parametrize("answers", [[], [{}, {}], None, [{"q": None}]])
+async def test_an_engine_that_breaks_its_contract_does_not_end_a_worker(
+    answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = PerQuestion()
+    async with lane_of(engine) as lane:
+        with monkeypatch.context() as broken:
+            broken.setattr(engine, "read", lambda _: answers)
+            with pytest.raises(Broken):
+                await lane.read(ask("q"))
+
+        assert await lane.read(ask("q"))
 
 
 async def test_a_batch_takes_what_has_queued_up_and_keeps_to_its_tokens() -> None:
