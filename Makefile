@@ -1,5 +1,5 @@
 # serve: run the gateway on its embedded model.   test: install what the suite needs and run it.
-# Both work from a clean clone; they only write to .venv/ and build/.
+# Both work from a clean clone and write to ignored folders of it only.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -28,7 +28,8 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "tiergate needs Python 3.11 or newer; try: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "the venv module is missing; on Debian or Ubuntu: apt install python3-venv"; exit 1; }
 
 .venv/serve.stamp: requirements/cpu.lock pyproject.toml | .venv/bin/python
 	@echo "installing tiergate and its locked dependencies into .venv"

@@ -6,12 +6,20 @@ lines and origins, is config_file.py.
 
 import ipaddress
 import re
+from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")]
 """A name that clients write in a request or operators in a report."""
+
+
+def _real_date(text: str) -> str:
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        raise ValueError("a date is written as YYYY-MM-DD")
+    date.fromisoformat(text)
+    return text
 
 
 class Section(BaseModel):
@@ -78,6 +86,9 @@ class AuthSection(Section):
                 raise ValueError(
                     f"the key '{name}' must be 20 to 512 printable ASCII characters without blanks"
                 )
+        values = [key.get_secret_value() for key in self.keys.values()]
+        if len(set(values)) < len(values):
+            raise ValueError("two names have the same key; give each its own")
         return self
 
 
@@ -105,7 +116,7 @@ class StarterEngineSection(_Lane):
     kind: Literal["starter"]
     """Which module of engines/ answers."""
     option_cache: int = Field(default=4096, ge=0, le=1_000_000)
-    """Option vectors kept in memory, 1.5 KB each."""
+    """Texts of options whose vectors are kept in memory: 1.5 KB each, and the text itself."""
 
 
 class ScriptedEngineSection(_Lane):
@@ -176,8 +187,8 @@ class ModelSection(Section):
     """Other names for the same model, e.g. those of the hosted API."""
     description: str = ""
     """Shown by `GET /v1/models`; empty = what the engine says of itself."""
-    release_date: str = Field(default="2026-11-30", pattern=r"^\d{4}-\d{2}-\d{2}$")
-    """Shown by `GET /v1/models`."""
+    release_date: Annotated[str, AfterValidator(_real_date)] = "2026-11-30"
+    """Shown by `GET /v1/models`, as `YYYY-MM-DD`; the default is when the starter came out."""
 
 
 _HOSTED_ALIASES = ("jev-latest", "jev-preview", "jev-1.13.0", "jev-1.14.0")

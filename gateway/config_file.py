@@ -1,6 +1,6 @@
 """From a file to settings: where each value came from, and which line is to blame.
 
-Secrets are `"${VARIABLE}"` references, resolved here and nowhere else; they are never shown.
+Bearer keys are `"${VARIABLE}"` references, resolved here and nowhere else, and never shown.
 """
 
 import difflib
@@ -96,8 +96,7 @@ def load(path: Path | None) -> Configuration:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     lines = lines_of(text)
-    _refuse_literal_keys(tree, path, lines)
-    tree = _resolve(tree, (), path, lines)
+    _resolve_keys(tree, path, lines)
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
@@ -123,35 +122,28 @@ def _parts(dotted: str) -> Key:
     return tuple(part.strip("\"'") for part in parts)
 
 
-def _resolve(node: Any, key: Key, path: Path, lines: Mapping[Key, int]) -> Any:
-    """The tree with every `${VARIABLE}` replaced by its value."""
-    if isinstance(node, dict):
-        return {name: _resolve(child, (*key, name), path, lines) for name, child in node.items()}
-    if isinstance(node, list):
-        return [_resolve(child, key, path, lines) for child in node]
-    if not isinstance(node, str):
-        return node
+def _resolve_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:
+    """Put the values of environment variables where `[auth.keys]` refers to them.
 
-    def value(reference: re.Match[str]) -> str:
-        found = os.environ.get(reference[1])
-        if not found:
-            raise ConfigError(
-                f"{_place(key, path, lines)}: the environment variable {reference[1]} is not set"
-            )
-        return found
-
-    return _REFERENCE.sub(value, node)
-
-
-def _refuse_literal_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:
+    Only there: a value elsewhere would be shown by `tiergate check` or to clients.
+    """
     auth = tree.get("auth")
     keys = auth.get("keys") if isinstance(auth, dict) else None
-    for name, value in keys.items() if isinstance(keys, dict) else ():
-        if isinstance(value, str) and not _REFERENCE.fullmatch(value):
+    if not isinstance(keys, dict):
+        return  # not what it should be, which validation will say
+    for name, value in keys.items():
+        if not isinstance(value, str):
+            continue
+        place = _place(("auth", "keys", name), path, lines)
+        reference = _REFERENCE.fullmatch(value)
+        if reference is None:
             raise ConfigError(
-                f"{_place(('auth', 'keys', name), path, lines)}: a key must not stand in the file; "
+                f"{place}: a key must not stand in the file; "
                 f'put it in an environment variable and write "${{VARIABLE}}" here'
             )
+        if not (found := os.environ.get(reference[1])):
+            raise ConfigError(f"{place}: the environment variable {reference[1]} is not set")
+        keys[name] = found
 
 
 def _faults(error: ValidationError, path: Path, lines: Mapping[Key, int]) -> Iterator[str]:

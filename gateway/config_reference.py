@@ -36,12 +36,15 @@ _HEAD = """\
 
 One TOML file holds everything. `tiergate` reads the file named by `--config`, else by the
 environment variable `TIERGATE_CONFIG`, else `./config.toml` if there is one, else it runs on the
-defaults below. The `config.toml` that comes with the project says every setting at its default.
+defaults below: one engine `starter`, one model `starter` with the hosted API's names as aliases.
+An `[engines.NAME]` or `[models.NAME]` table in the file replaces all of its kind. The `config.toml`
+that comes with the project says every setting of that default. Paths are relative to the directory
+that `tiergate` is started in.
 
 - An unknown key, a wrong type or a value out of range stops the start with exit code 2 and a
   sentence that names the file, the line and the key.
-- `"${VARIABLE}"` is replaced by the value of an environment variable; if that is not set, the
-  start stops. Bearer keys can only be written this way.
+- A bearer key is written as `"${VARIABLE}"` and read from the environment; if the variable is not
+  set, the start stops. Nothing else is read from the environment.
 - `tiergate check` shows every value in force and where it comes from.
 
 <!-- Written by scripts/reference from the docstrings in gateway/config.py. -->

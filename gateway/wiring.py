@@ -6,12 +6,10 @@ No other file sees a concrete engine.
 import asyncio
 import gc
 import logging
-import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -28,6 +26,7 @@ from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
 from gateway.memo import Memo
 from gateway.protocol import Protocol
+from gateway.quota import cpu_quota
 
 _LOG = logging.getLogger("tiergate")
 
@@ -272,24 +271,3 @@ async def _lanes_on_a_thread(settings: Settings) -> AsyncIterator[dict[str, Lane
         yield lanes
     finally:
         await asyncio.to_thread(opened.__exit__, None, None, None)
-
-
-def cpu_quota() -> int:
-    """CPUs this process may use: the smaller of affinity and cgroup quota, at least 1."""
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cpus, _cgroup_quota() or cpus))
-
-
-def _cgroup_quota() -> int | None:
-    """Whole CPUs that the control group allows (version 2, then 1); `None` = no limit known."""
-    root = Path("/sys/fs/cgroup")
-    try:
-        quota, period = (root / "cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        try:
-            quota = (root / "cpu/cpu.cfs_quota_us").read_text(encoding="ascii").strip()
-            period = (root / "cpu/cpu.cfs_period_us").read_text(encoding="ascii").strip()
-        except OSError:
-            return None
-    limited = quota.isdigit() and period.isdigit() and int(period) > 0
-    return max(1, int(quota) // int(period)) if limited else None

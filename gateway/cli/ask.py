@@ -12,7 +12,7 @@ from rich.table import Table
 
 from engines.contract import EngineError
 from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
-from gateway.cli.http import exchange
+from gateway.cli.http import encoded, exchange, refusal_of
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.decide import decide
@@ -49,7 +49,7 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         status, answer = _here(chosen, body)
     if status != 200:
-        print(f"tiergate: {_message(answer)}", file=sys.stderr)
+        print(f"tiergate: {refusal_of(answer)}", file=sys.stderr)
         if chosen.json:
             print(json.dumps(answer, ensure_ascii=False))
         return USAGE if status < 500 else ENVIRONMENT
@@ -64,9 +64,9 @@ def _here(chosen: argparse.Namespace, body: dict[str, Any]) -> tuple[int, Any]:
     """Status and body as the gateway would send them, without a gateway."""
     settings = only_model(load(configuration_path(chosen.config)).settings, chosen.model)
     services = new_services(settings)
+    sent = encoded(body)
     try:
-        encoded = json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
-        model, inquiry = systemone.decode(encoded, None, services.ask)
+        model, inquiry = systemone.decode(sent, None, services.ask)
         with told_when_slow() as told, open_lanes(settings, told) as lanes:
             install(services, settings, lanes)
             target = services.target(model)
@@ -77,8 +77,6 @@ def _here(chosen: argparse.Namespace, body: dict[str, Any]) -> tuple[int, Any]:
     except (Refusal, EngineError) as error:
         found = problem(error)
         return found.status, json.loads(systemone.encode_problem(found))
-    except (ValueError, UnicodeEncodeError):
-        raise ConfigError("state or questions hold what JSON cannot, e.g. NaN") from None
 
 
 def _state(chosen: argparse.Namespace) -> Any:
@@ -109,15 +107,6 @@ def _text(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"{path}: cannot be read: {reason}") from None
-
-
-def _message(answer: Any) -> str:
-    detail = answer.get("detail") if isinstance(answer, dict) else answer
-    if isinstance(detail, list):
-        return "; ".join(
-            f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in detail
-        )
-    return str(detail.get("message", detail)) if isinstance(detail, dict) else str(detail)
 
 
 def _show(answer: Any) -> None:

@@ -33,9 +33,11 @@ def add_to(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Do what was chosen; 1 when verification fails, 4 when weights or packages are missing."""
+    from engines.laya.tensors import CheckpointError
+
     try:
         code: int = chosen.act(chosen)
-    except ValueError as error:  # engines.laya's CheckpointError; nothing of it is imported here
+    except CheckpointError as error:
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     except ImportError as error:

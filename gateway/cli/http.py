@@ -1,5 +1,6 @@
 """One HTTP exchange with a running gateway, for the commands that take `--url`."""
 
+import http.client
 import json
 import os
 import urllib.error
@@ -29,16 +30,49 @@ def exchange(url: str, path: str, key_env: str | None, body: object = None) -> t
         if not (key := os.environ.get(key_env)):
             raise ConfigError(f"--key-env: the environment variable {key_env} is not set")
         headers["authorization"] = f"Bearer {key}"
-    data = None if body is None else json.dumps(body, allow_nan=False).encode()
+    data = None if body is None else encoded(body)
     request = urllib.request.Request(url.rstrip("/") + path, data, headers)  # noqa: S310 - checked
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-            return answer.status, json.load(answer)
+        with _OPENER.open(request, timeout=_TIMEOUT_S) as answer:
+            status, content = answer.status, answer.read()
     except urllib.error.HTTPError as error:
-        try:
-            return error.code, json.load(error)
-        except ValueError:
-            raise Unreachable(f"{url} answered {error.code} without JSON") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        status, content = error.code, error.read()
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
         raise Unreachable(f"{url} cannot be reached: {reason}") from None
+    try:
+        return status, json.loads(content)
+    except ValueError:
+        raise Unreachable(f"{url} answered {status}, but not in JSON") from None
+
+
+def encoded(body: object) -> bytes:
+    """The body as JSON.
+
+    Raises:
+        ConfigError: it holds what JSON cannot: NaN, infinity or half a surrogate pair.
+    """
+    try:
+        return json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        raise ConfigError("state or questions hold what JSON cannot, e.g. NaN") from None
+
+
+def refusal_of(answer: Any) -> str:
+    """The sentence in the body of a refusal."""
+    detail = answer.get("detail") if isinstance(answer, dict) else answer
+    if isinstance(detail, list):
+        return "; ".join(
+            f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in detail
+        )
+    return str(detail.get("message", detail)) if isinstance(detail, dict) else str(detail)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The gateway never redirects, and a key must not follow somebody who does."""
+
+    def redirect_request(self, *_: object) -> None:
+        """No new request: the redirect itself is the answer."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)

@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import sys
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
-from gateway.cli.http import exchange
+from gateway.cli.http import exchange, refusal_of
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import configuration_path, load
 from gateway.wiring import cards, open_lanes
@@ -24,11 +25,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print the list; 4 when a gateway at `--url` does not give one."""
+    """Print the list; 2 when a gateway at `--url` refuses it, 4 when it cannot give it."""
     if chosen.url:
         status, answer = exchange(chosen.url, "/v1/models", chosen.key_env)
         if status != 200:
-            print(json.dumps(answer))
+            print(f"tiergate: {refusal_of(answer)}", file=sys.stderr)
             return USAGE if status < 500 else ENVIRONMENT
         listed = answer["models"]
     else:

@@ -31,8 +31,16 @@ def add_to(commands: Commands) -> None:
     """Add the command's grammar."""
     command = commands.add_parser("serve", help="run the gateway")
     add_config(command)
-    command.add_argument("--port", type=int, help="instead of server.port; 0 = any free port")
+    command.add_argument(
+        "--port", type=_port, metavar="PORT", help="instead of server.port; 0 = any free port"
+    )
     command.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 65_535):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; give 0 to 65535")
+    return int(text)
 
 
 def run(chosen: argparse.Namespace) -> int:

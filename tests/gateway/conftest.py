@@ -13,6 +13,9 @@ from engines.scripted import ScriptedEngine
 from gateway.app import Services, build_app
 from gateway.config import ModelSection, ScriptedEngineSection, Settings
 from gateway.wiring import install, new_services
+from tests.gateway.commands import config, questions, served
+
+__all__ = ["config", "questions", "served"]
 
 ASK: dict[str, Any] = {
     "state": "I was charged twice",

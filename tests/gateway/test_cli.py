@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,49 +14,7 @@ import pytest
 from gateway import __version__
 from gateway.cli import main
 from gateway.cli.waiting import told_when_slow
-
-QUESTIONS = {
-    "team": {"type": "choice", "instructions": "Which team?", "criteria": {"a": "x", "b": "y"}},
-    "urgent": {"type": "noul", "instructions": "Is it urgent?"},
-    "mood": {"type": "score", "criteria": ["calm", "angry"]},
-}
-CONFIG = """
-default_model = "scripted-1"
-[engines.scripted]
-kind = "scripted"
-[models.scripted-1]
-engine = "scripted"
-aliases = ["jev-latest"]
-"""
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> str:
-    path = tmp_path / "scripted.toml"
-    path.write_text(CONFIG)
-    return str(path)
-
-
-@pytest.fixture
-def questions(tmp_path: Path) -> str:
-    path = tmp_path / "questions.json"
-    path.write_text(json.dumps(QUESTIONS))
-    return str(path)
-
-
-@pytest.fixture
-def served(config: str) -> Iterator[str]:
-    """The URL of a gateway in a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gateway", "serve", "--config", config, "--port", "0"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    yield process.stdout.readline().split()[4]
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
-    process.stdout.close()
+from tests.gateway.commands import CONFIG, QUESTIONS
 
 
 def test_ask_answers_in_this_process_as_json(
@@ -168,37 +125,6 @@ def test_check_finds_deadlines_the_sdk_will_not_wait_for(
     shown = capsys.readouterr().out
     assert "deadline_s is 12" in shown
     assert "keep_alive_s is 20" in shown
-
-
-@pytest.mark.parametrize("command", ["serve", "check", "models"])
-def test_a_bad_configuration_exits_2_and_names_the_line(
-    command: str, config: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path(config).write_text("[server]\nprot = 1\n")
-
-    assert main([command, "--config", config]) == 2
-    assert f"{config}:2: server.prot" in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_exits_4(served: str, config: str, capsys: Any) -> None:
-    port = served.rsplit(":", 1)[1]
-
-    assert main(["serve", "--config", config, "--port", port]) == 4
-    assert "cannot listen on 127.0.0.1" in capsys.readouterr().err
-
-
-def test_serving_others_without_keys_exits_2(config: str, capsys: Any) -> None:
-    Path(config).write_text(CONFIG + '[server]\nhost = "0.0.0.0"\n')
-
-    assert main(["serve", "--config", config]) == 2
-    assert "[auth.keys]" in capsys.readouterr().err
-
-
-def test_usage_errors_exit_2() -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["no-such-command"])
-
-    assert stopped.value.code == 2
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,8 @@ def test_the_shipped_file_says_every_setting_and_changes_none() -> None:
         ("[auth.keys]\na = '${TIERGATE_UNSET}'\n", 2, ["auth.keys.a", "TIERGATE_UNSET"]),
         ("[server]\nhost = '0.0.0.0'\n", None, ["server.host", "[auth.keys]"]),
         ("[server\n", None, ["TOML", "line 1"]),
+        ("[models.m]\nengine='starter'\nrelease_date='2026-99-99'\n", 3, ["models.m.release_date"]),
+        ("[models.m]\nengine='starter'\nrelease_date='today'\n", 3, ["YYYY-MM-DD"]),
         ("server.port = 'a'\n", 1, ["server.port"]),
     ],
 )
@@ -101,6 +103,28 @@ def test_a_reference_is_resolved_and_never_shown(
     shown = {value.key: (value.shown, value.origin) for value in configuration.values()}
     assert shown["auth.keys.team"] == ('"********"', f"{written}:4")
     assert KEY not in repr(configuration)
+
+
+def test_references_outside_the_keys_stay_text(
+    written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIERGATE_TEST_KEY", KEY)
+    written.write_text('[models.starter]\nengine="starter"\ndescription = "${TIERGATE_TEST_KEY}"\n')
+
+    values = {value.key: value.shown for value in load(written).values()}
+
+    assert values["models.starter.description"] == '"${TIERGATE_TEST_KEY}"'
+
+
+def test_two_names_cannot_share_a_key(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIERGATE_TEST_KEY", KEY)
+
+    message = refused(
+        written, '[auth.keys]\na = "${TIERGATE_TEST_KEY}"\nb = "${TIERGATE_TEST_KEY}"\n'
+    )
+
+    assert "same key" in message
+    assert KEY not in message
 
 
 @pytest.mark.parametrize("key", ["short", "with a blank in the middle of it", "k" * 600])
