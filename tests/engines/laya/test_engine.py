@@ -1,5 +1,6 @@
 """The engine: labels in the contract's order, hardened texts, the tournament, the language."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -252,3 +253,20 @@ def test_the_device_must_be_there_unless_falling_back_is_allowed(
 
     assert read(engine, "s", ASK) == read(opens(), "s", ASK)
     assert "going on with the CPU" in caplog.text
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_threads_that_read_at_the_same_time_get_the_same_bits(opens: Opens, precision: str) -> None:
+    engine = opens(precision=precision)
+    questions: dict[str, Question] = {
+        **{f"n{i}": Noul(f"Is it case {i}?") for i in range(6)},
+        **{f"c{i}": Choice({"a": "x", "b": "y", str(i): None}, "Which?") for i in range(6)},
+    }
+    inquiry = Inquiry(ENGLISH, questions)
+    alone = [engine.read([piece]) for piece in engine.prepare(inquiry)]
+
+    with ThreadPoolExecutor(4) as pool:
+        prepared = list(pool.map(engine.prepare, [inquiry] * 4))
+        crowded = [list(pool.map(lambda piece: engine.read([piece]), one)) for one in prepared]
+
+    assert all(one == alone for one in crowded)
