@@ -1,7 +1,8 @@
 """Token rows to unit vectors with all-MiniLM-L6-v2 in ONNX; one row a run, never padded.
 
-The int8 graph scales its activations over everything in a run, so a row's vector would depend
-on its neighbours and their padding. Alone in its run it depends on the row only, bit for bit.
+The graph keeps its weights in 8 bits and unpacks them to float32 when it is opened. Float products
+may round differently with the number of rows in them, so a row that shared a run could read
+differently from the same row alone. By itself in its run it depends on itself only, bit for bit.
 """
 
 import numpy as np

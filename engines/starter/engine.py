@@ -76,14 +76,11 @@ class StarterEngine(Engine[_Piece]):
     """all-MiniLM-L6-v2 in int8 on one CPU thread; any number of lane threads may share it."""
 
     def __init__(self, *, option_cache: int = 4096) -> None:
-        """Remembers up to `option_cache` texts of options, levels and instructions, at least 1.
+        """Remembers up to `option_cache` texts of options, levels and instructions; 0 = none.
 
         Raises:
             Broken: weights or tokenizer are not the ones this engine was measured with.
-            ValueError: `option_cache` is below 1.
         """
-        if option_cache < 1:
-            raise ValueError("option_cache must be at least 1")
         loaded = load()
         self._scales = loaded.scales
         self._encoder = Encoder(loaded.tokenizer)
@@ -158,6 +155,8 @@ class StarterEngine(Engine[_Piece]):
         row = self._encoder.row(text)
         if not row.fits:
             raise _too_long(what, row, reason, question)
+        if self._known.maxsize == 0:
+            return _Passage(row)
         with self._lock:
             return self._known.setdefault(text, _Passage(row))
 
