@@ -1,0 +1,27 @@
+"""`python -m bench BENCH`: edge | instructions | starter | laya."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+_BENCHES = {
+    "edge": "bench.edge_command",
+    "instructions": "bench.callgrind",
+    "starter": "bench.starter",
+    "laya": "bench.laya",
+}
+"""Name → module with `main(arguments) -> exit code`, imported only when asked for."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one bench; its exit code, or 2 for a name that is not there."""
+    name, *rest = arguments or [""]
+    if name not in _BENCHES:
+        print(f"usage: python -m bench {{{' | '.join(_BENCHES)}}} [options]", file=sys.stderr)
+        return 0 if name in ("-h", "--help") else 2
+    code: int = importlib.import_module(_BENCHES[name]).main(rest)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Servers that the gateway is measured against, each a process of its own."""
