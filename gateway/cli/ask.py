@@ -21,6 +21,7 @@ from gateway.errors import Refusal, problem
 from gateway.wiring import install, new_services, only_model, open_lanes
 
 _BAR_CELLS = 24
+_WIDE_COLUMNS = 100
 
 
 def add_to(commands: Commands) -> None:
@@ -113,8 +114,10 @@ def _show(answer: Any) -> None:
     """A table with a bar for each probability."""
     console = Console()
     table = Table(title=f"{answer['model']}, {answer['usage']['input_tokens']} tokens")
-    for heading in ("question", "answer", "confidence", "label", "probability"):
+    for heading in ("question", "answer", "confidence", "label"):
         table.add_column(heading, overflow="fold")
+    table.add_column("probability", no_wrap=True)
+    cells = _BAR_CELLS if console.width >= _WIDE_COLUMNS else _BAR_CELLS // 2
     for name, one in answer["answers"].items():
         for row, (label, p) in enumerate(_labels(one)):
             first = row == 0
@@ -123,7 +126,7 @@ def _show(answer: Any) -> None:
                 _verdict(one) if first else "",
                 f"{one['confidence']:.3f}" if first and "confidence" in one else "",
                 label,
-                f"{p:.4f} {'█' * round(p * _BAR_CELLS)}",
+                f"{p:.4f} {'█' * round(p * cells)}",
             )
         table.add_section()
     console.print(table)
