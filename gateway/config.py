@@ -143,7 +143,8 @@ class LayaEngineSection(_Lane):
     multilingual_path: str | None = None
     """Second checkpoint, for what is not English."""
     precision: Literal["fp32", "int8"] = "fp32"
-    """Arithmetic of the large products. int8 is about 1.7 times as fast on a CPU."""
+    """Arithmetic of the large products. int8 takes a third of the memory; how much faster it is
+    depends on the processor."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where the network runs; `cuda` needs the extra `cuda` instead of `cpu`."""
     device_fallback: bool = False
