@@ -73,10 +73,11 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What an engine left out of a question, where its settings allow that."""
+    """What an engine left out of a question, where its operator allows that and only there."""
 
     kept_tokens: int
     dropped_tokens: int
+    """At least: an engine need not count a huge text to its end."""
 
 
 @dataclass(frozen=True, slots=True)

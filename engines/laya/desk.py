@@ -23,7 +23,7 @@ from engines.laya.settings import LayaSettings
 from engines.laya.tensors import CheckpointError
 from engines.laya.wording import Wording
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("tiergate.laya")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,10 @@ class Desk:
     budget: Budget
     weights_digest: str
 
+    def state(self, state: object) -> State:
+        """The state's tokens, of one that no row holds some more than fit."""
+        return self.tokens.state(state, self.budget.max_len)
+
     def row(self, wording: Wording, state: State) -> Row:
         """The wording as a row of this checkpoint."""
         return self.tokens.row(wording, state, self.budget)
@@ -45,21 +49,20 @@ class Desk:
         read = self.network.logits(rows)
         return [self._tempered(row, logits) for row, logits in zip(rows, read, strict=True)]
 
-    def played(self, wording: Wording, state: State, group: int) -> tuple[list[float], int]:
-        """Log-weights after a tournament in groups, and the tokens that all its rows had."""
-        tokens = 0
+    def played(self, wording: Wording, state: State, group: int) -> tuple[list[float], list[Row]]:
+        """Log-weights after a tournament in groups, and all rows that were read for it."""
+        read: list[Row] = []
 
         def ask(wordings: Sequence[Wording]) -> list[list[float]]:
-            nonlocal tokens
             rows = [self.row(each, state) for each in wordings]
-            tokens += sum(len(row.ids) for row in rows)
+            read.extend(rows)
             return self.log_weights(rows)
 
-        return tournament.played(wording, group, ask), tokens
+        return tournament.played(wording, group, ask), read
 
     def weight_of(self, option: str) -> int:
-        """Tokens of an option's text."""
-        return len(self.tokens.option(option))
+        """Tokens of an option's text; of one longer than Laya reads, at least so many."""
+        return len(self.tokens.option(option, self.budget).ids)
 
     def _tempered(self, row: Row, logits: Logits) -> list[float]:
         temperature = self.checkpoint.temperatures.of(row.kind, row.options)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 from engines.contract import (
     Choice,
@@ -13,13 +13,16 @@ from engines.contract import (
     Facts,
     Inquiry,
     Kind,
+    Noul,
     Question,
     Reading,
     Reason,
+    Score,
     Unreadable,
     kind_of,
 )
 from engines.laya import tournament
+from engines.laya.artifact import Precision
 from engines.laya.desk import Desk, opened
 from engines.laya.language import Languages, Verdict, hinted
 from engines.laya.overflow import refuse_losses, refuse_unfit
@@ -28,7 +31,7 @@ from engines.laya.settings import LayaSettings
 from engines.laya.tensors import CheckpointError
 from engines.laya.wording import Wording, wording
 
-_ENCODING = 1
+_ENCODING = 2
 """Counts up whenever the same inquiry would make other rows."""
 
 
@@ -104,11 +107,11 @@ class LayaEngine(Engine[_Piece]):
         states: dict[int, State] = {}
         pieces = []
         for name, question in inquiry.questions.items():
-            asked = "undecided" if hint_decides else self._verdict(_texts(question))
+            asked = "undecided" if hint_decides else self._verdict(_said(question))
             desk = self._desk(name, spoken, asked)
             state = states.get(id(desk))
             if state is None:
-                state = states[id(desk)] = desk.tokens.state(inquiry.state)
+                state = states[id(desk)] = desk.state(inquiry.state)
             pieces.append(self._piece(name, question, desk, state))
         return pieces
 
@@ -123,10 +126,10 @@ class LayaEngine(Engine[_Piece]):
             found.update(self._read_rows(batch, places))
         for at, piece in enumerate(batch):
             if isinstance(piece.play, _Contest):
-                weights, tokens = piece.desk.played(
+                weights, rows = piece.desk.played(
                     piece.play.wording, piece.play.state, self._settings.tournament
                 )
-                found[at] = _reading(piece.kind, weights, tokens)
+                found[at] = _reading(piece.kind, weights, rows)
         return [{piece.name: found[at]} for at, piece in enumerate(batch)]
 
     def close(self) -> None:
@@ -137,7 +140,7 @@ class LayaEngine(Engine[_Piece]):
         rows = [play.row for at in places if isinstance(play := batch[at].play, _Single)]
         weights = batch[places[0]].desk.log_weights(rows)
         return {
-            at: _reading(batch[at].kind, own, len(row.ids), row)
+            at: _reading(batch[at].kind, own, [row])
             for at, row, own in zip(places, rows, weights, strict=True)
         }
 
@@ -184,26 +187,38 @@ class LayaEngine(Engine[_Piece]):
         for desk in desks:
             digest.update(f"{desk.weights_digest} {desk.checkpoint.text_digest}".encode())
         digest.update(repr((_ENCODING, astuple(self._settings)[2:])).encode())
-        names = "+".join(desk.checkpoint.directory.resolve().name for desk in desks)
         return Facts(
-            model=f"{names}-{self._settings.precision}",
+            model="+".join(_name(desk, self._settings.precision) for desk in desks),
             digest=digest.hexdigest(),
             max_tokens=max(desk.budget.max_len for desk in desks),
             notes="A Laya checkpoint: yes/no, choices and scores, one short text per question.",
         )
 
 
-def _texts(question: Question) -> str:
-    """What the asker wrote in the question, where it is text, in one line."""
-    said: list[object] = [question.instructions]
-    if isinstance(question, Choice):
-        said += [*question.options, *question.options.values()]
-    return " ".join(text for text in said if isinstance(text, str))
+def _name(desk: Desk, precision: Precision) -> str:
+    """The directory's name; an export keeps the precision it came with, whatever the settings."""
+    checkpoint = desk.checkpoint
+    named = checkpoint.directory.resolve().name
+    return named if checkpoint.encoder is None else f"{named}-{precision}"
 
 
-def _reading(kind: Kind, weights: list[float], tokens: int, row: Row | None = None) -> Reading:
+def _said(question: Question) -> list[object]:
+    """What the asker wrote in the question: instructions, options and what these mean."""
+    match question:
+        case Noul():
+            return [question.instructions, question.true, question.false]
+        case Choice():
+            return [question.instructions, *question.options, *question.options.values()]
+        case Score():
+            return [question.instructions, *question.levels]
+        case _:
+            assert_never(question)
+
+
+def _reading(kind: Kind, weights: list[float], rows: Sequence[Row]) -> Reading:
     """Laya's order for a noul is [false, true], the contract's the other way round."""
-    dropped = row.losses.total if row is not None else 0
+    tokens = sum(len(row.ids) for row in rows)
+    dropped = sum(row.losses.total for row in rows)
     return Reading(
         weights[::-1] if kind == "noul" else weights,
         tokens,

@@ -21,7 +21,7 @@ def refuse_unfit(name: str, row: Row, budget: Budget) -> None:
 
 
 def refuse_losses(name: str, row: Row, budget: Budget) -> None:
-    """Nothing if the row holds the whole state and all of the question that Laya can read.
+    """Nothing if the row holds every token of state and question.
 
     Raises:
         Unreadable: `too_many_options`, `options_cut`, `instructions_cut` or `too_long`; the first
@@ -29,18 +29,18 @@ def refuse_losses(name: str, row: Row, budget: Budget) -> None:
     """
     refuse_unfit(name, row, budget)
     losses = row.losses
-    if losses.shortened:
+    least = "at least " if losses.at_least else ""
+    if losses.cut_options:
         reason = Reason.OPTIONS_CUT
-        message = f"{losses.shortened} of {row.options} options would be cut short"
-    elif losses.merged:
-        reason = Reason.OPTIONS_CUT
-        message = "options that differ only at their ends would become the same"
+        message = f"{losses.cut_options} of {row.options} options would be cut short"
+        if not losses.shortened:
+            message += f"; at most {budget.option_len} tokens of each are read"
     elif losses.instructions:
         reason = Reason.INSTRUCTIONS_CUT
-        message = f"the instructions are {losses.instructions} tokens too long"
+        message = f"the instructions are {least}{losses.instructions} tokens too long"
     elif losses.state:
         reason = Reason.TOO_LONG
-        message = f"state and question have {row.whole} tokens, at most {budget.max_len} fit"
+        message = f"state and question have {least}{row.whole} tokens, at most {budget.max_len} fit"
     else:
         return
     raise Unreadable(

@@ -4,19 +4,19 @@
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tokenizers import Tokenizer
 
 from engines.contract import Kind
 from engines.laya.checkpoint import Specials
+from engines.laya.texts import Ids, Texts
 from engines.laya.wording import Wording, state_text
 
-_OPTION_TOKENS = 48
 _LEAST_INSTRUCTIONS = 8
 _LEAST_OPTION = 4
 _RESERVE = 16
 """When options leave less than this for the instructions, they are cut to equal shares."""
+_MEMORY_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Budget:
 
     max_len: int
     head_max_len: int
+    option_len: int = 48
+    """Most that Laya reads of an option's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class State:
     ids: tuple[int, ...]
     keep_last: bool
     """A list keeps its end when it is too long, everything else its beginning."""
+    whole: bool
+    """Otherwise these are the tokens next to the kept end, more than a row holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +48,13 @@ class Losses:
     instructions: int
     options: int
     shortened: int
-    """Options cut to their share of the head; that Laya reads no option beyond its first 48
-    tokens does not count here."""
+    """Options cut to their share of the head."""
+    cut_options: int
+    """Options that lost tokens to their share or to Laya's limit of 48 tokens."""
     merged: bool
     """Whether two options became the same."""
+    at_least: bool
+    """Whether a text was not counted to its end, so that more was dropped than said here."""
 
     @property
     def total(self) -> int:
@@ -68,36 +75,46 @@ class Row:
     options: int
     losses: Losses
     whole: int
-    """Tokens the row would have if nothing had been dropped."""
+    """Tokens the row would have if nothing had been dropped; more if `losses.at_least`."""
 
 
 class Tokens:
     """A checkpoint's tokenizer, with the texts that come again and again remembered."""
 
     def __init__(
-        self, tokenizer: Tokenizer, specials: Specials, *, harden: bool, cached_texts: int = 8192
+        self,
+        tokenizer: Tokenizer,
+        specials: Specials,
+        *,
+        harden: bool,
+        memory_bytes: int = _MEMORY_BYTES,
     ) -> None:
         """`harden` neutralises every special token in a text; otherwise only the mask is."""
-        tokenizer.encode_special_tokens = harden
         self.specials = specials
-        self._tokenizer = tokenizer
-        self._blanked = specials.texts if harden else ()
-        self._remembered = lru_cache(maxsize=cached_texts)(self._ids)
+        self.texts = Texts(tokenizer, specials, harden=harden, memory_bytes=memory_bytes)
 
-    def state(self, state: object) -> State:
-        """The state's tokens. Never remembered."""
-        return State(self._ids(state_text(state)), isinstance(state, list))
+    def state(self, state: object, most: int | None = None) -> State:
+        """The state's tokens, or some more than `most` of them. Never remembered."""
+        text, keep_last = state_text(state), isinstance(state, list)
+        if most is None:
+            return State(self.texts.whole(text).ids, keep_last, whole=True)
+        found = self.texts.enough(text, most, end=keep_last)
+        return State(found.ids, keep_last, found.whole)
 
-    def option(self, text: str) -> tuple[int, ...]:
-        """The ids of an option's text, whole."""
-        return self._remembered(f" {text}")
+    def option(self, text: str, budget: Budget) -> Ids:
+        """The ids of an option's text, or some more than Laya reads of one."""
+        return self.texts.remembered(f" {text}", budget.option_len)
 
     def row(self, wording: Wording, state: State, budget: Budget) -> Row:
         """The row of one question; what does not fit is dropped and counted."""
         order = wording.order or range(len(wording.options))
-        whole_options = [self.option(wording.options[i]) for i in order]
-        whole_head = self._remembered(f"{wording.kind} question: {wording.instructions}")
-        capped = options = [ids[:_OPTION_TOKENS] for ids in whole_options]
+        found = [self.option(wording.options[i], budget) for i in order]
+        whole_options = [option.ids for option in found]
+        distinct = len({one.ids if one.whole else at for at, one in enumerate(found)})
+        most = max(_LEAST_INSTRUCTIONS, budget.head_max_len)
+        asked = self.texts.remembered(f"{wording.kind} question: {wording.instructions}", most)
+        whole_head = asked.ids
+        capped = options = [ids[: budget.option_len] for ids in whole_options]
         left = budget.head_max_len - sum(len(ids) + 1 for ids in options)
         if left < _RESERVE:
             share = max(_LEAST_OPTION, (budget.head_max_len - _RESERVE) // len(options))
@@ -114,7 +131,9 @@ class Tokens:
             instructions=len(whole_head) - len(head),
             options=sum(map(len, whole_options)) - sum(map(len, options)),
             shortened=sum(cut != first for cut, first in zip(options, capped, strict=True)),
-            merged=len(set(options)) < len(set(whole_options)),
+            cut_options=sum(len(a) < len(b) for a, b in zip(options, whole_options, strict=True)),
+            merged=len(set(options)) < distinct,
+            at_least=not (state.whole and all(one.whole for one in (*found, asked))),
         )
         return Row(
             wording.kind,
@@ -137,16 +156,3 @@ class Tokens:
             ids += (special.mask, *option)
         ids.append(special.sep)
         return ids, markers
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        # one text at a time: several would wake the tokenizer's own thread pool
-        encoded = self._tokenizer.encode(self._neutral(text), add_special_tokens=False)
-        return tuple(encoded.ids)
-
-    def _neutral(self, text: str) -> str:
-        """The text with each special token that counts as an attack replaced by a blank."""
-        text = text.replace(self.specials.mask_text, " ")
-        while any(found in text for found in self._blanked):
-            for found in self._blanked:
-                text = text.replace(found, " ")
-        return text

@@ -188,7 +188,7 @@ _DOUBT: Node = {
     "x_reason": {"type": "string", "description": "Why the model does not vouch."},
     "x_truncated": {
         "type": "object",
-        "description": "Tokens read and tokens left out, where the operator allows truncating.",
+        "description": "Tokens read and (at least) left out, where the operator allows truncating.",
         "properties": {"kept": _COUNT, "dropped": _COUNT},
     },
 }

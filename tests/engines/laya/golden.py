@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,10 +44,13 @@ class Case:
 
 
 def tiny_engine(precision: Precision) -> LayaEngine:
-    """An engine on the tiny English checkpoint with room for every example of the laws."""
+    """An engine on the tiny English checkpoint with room for every example of the laws.
+
+    Options too: the laws write some in scripts of which the tiny tokenizer knows the bytes only.
+    """
     with TemporaryDirectory() as folder:
         path = Path(shutil.copytree(GOLDENS / "tiny-english", Path(folder) / "tiny-english"))
-        return LayaEngine(
+        engine = LayaEngine(
             LayaSettings(
                 path,
                 precision=precision,
@@ -56,6 +59,9 @@ def tiny_engine(precision: Precision) -> LayaEngine:
                 head_max_tokens=4096,
             )
         )
+    desk = engine._main
+    engine._main = replace(desk, budget=replace(desk.budget, option_len=512))
+    return engine
 
 
 def cases(checkpoint: str, kind: str = "cases") -> list[Case]:

@@ -107,7 +107,8 @@ def _compare(count: int, reference: Reference, checkpoint: Checkpoint, tokens: T
         else:
             assert [(list(row.ids), list(row.markers)) for row in ours] == theirs, request
             answered += 1
-    assert answered > 2 * refused > 0
+    assert answered > count / 2
+    assert refused > 0
 
 
 def test_fuzzed_requests_become_the_same_rows_or_are_refused_by_both(

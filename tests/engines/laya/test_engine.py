@@ -176,6 +176,21 @@ def test_the_language_of_the_question_counts_and_that_of_its_neighbours_does_not
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        Noul("Is it about money?", true="Der Kunde bittet darum, dass ihm das Geld erstattet wird"),
+        Score(["calm", "Der Kunde ist sehr verärgert und droht damit, den Vertrag zu kündigen"]),
+        Choice({"a": {"means": "Der Kunde bittet darum, dass ihm das Geld erstattet wird"}}),
+    ],
+)
+def test_no_text_of_a_question_can_hide_its_language(opens: Opens, question: Question) -> None:
+    with pytest.raises(Unreadable) as refused:
+        opens(language="detect").prepare(Inquiry(ENGLISH, {"q": question}))
+
+    assert refused.value.reason is Reason.LANGUAGE
+
+
+@pytest.mark.parametrize(
     ("state", "by"),
     [
         (ENGLISH, "tiny-english"),

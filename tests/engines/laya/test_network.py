@@ -19,7 +19,7 @@ from .golden import cases
 
 
 def row(length: int, options: int = 2) -> Row:
-    none = Losses(0, 0, 0, 0, False)
+    none = Losses(0, 0, 0, 0, 0, merged=False, at_least=False)
     return Row("choice", (7,) * length, tuple(range(options)), None, options, none, length)
 
 

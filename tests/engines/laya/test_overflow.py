@@ -38,10 +38,29 @@ def test_the_longest_state_that_fits_is_read_and_one_token_more_is_refused(opens
 LONG = "words that go on and on and never come to an end " * 8
 
 
-def test_an_option_of_more_than_48_tokens_is_read_by_its_beginning_and_says_so(
+def test_an_option_of_more_than_48_tokens_is_refused(opens: Opens) -> None:
+    error = _refused(opens, "s", Choice({"a": LONG, "b": "short"}, "Which?"))
+
+    assert error.reason is Reason.OPTIONS_CUT
+    assert "1 of 2 options" in str(error)
+    assert "at most 48 tokens" in str(error)
+
+
+def test_an_option_of_48_tokens_is_read_and_one_token_more_is_refused(opens: Opens) -> None:
+    engine = opens()
+
+    def ask(words: int) -> Inquiry:
+        return Inquiry("s", {"q": Choice({"a" + " a" * (words - 1): None, "b": None}, "Which?")})
+
+    assert len(engine.prepare(ask(48))) == 1
+    with pytest.raises(Unreadable, match="1 of 2 options"):
+        engine.prepare(ask(49))
+
+
+def test_truncating_reads_an_option_of_more_than_48_tokens_by_its_beginning_and_says_so(
     opens: Opens,
 ) -> None:
-    engine = opens()
+    engine = opens(on_overflow="truncate")
 
     piece = engine.prepare(Inquiry("s", {"q": Choice({"a": LONG, "b": "short"}, "Which?")}))[0]
     reading = engine.read([piece])[0]["q"]
@@ -101,6 +120,19 @@ def test_truncating_reads_what_fits_and_reports_what_did_not(opens: Opens) -> No
     assert reading.cut is not None
     assert reading.cut.kept_tokens == 512
     assert reading.cut.dropped_tokens > 200
+
+
+def test_what_a_tournament_leaves_out_is_reported_too(opens: Opens) -> None:
+    engine = opens(on_overflow="truncate", tournament=4)
+    question = Choice({f"intent {i}": f"what the intent {i} means" for i in range(40)}, "Which?")
+
+    piece = engine.prepare(Inquiry("the invoice from March " * 400, {"q": question}))[0]
+    reading = engine.read([piece])[0]["q"]
+
+    assert reading.doubt == "truncated"
+    assert reading.cut is not None
+    assert reading.cut.kept_tokens == reading.tokens
+    assert reading.cut.dropped_tokens > 10 * 1000  # by each of the rows that were read
 
 
 def test_what_fits_is_not_reported_as_truncated(opens: Opens) -> None:
