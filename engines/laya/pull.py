@@ -1,6 +1,7 @@
 """Fetch a checkpoint from the Hugging Face hub: a pinned revision, resumable, digests checked."""
 
 import hashlib
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from engines.laya.tensors import CheckpointError
 
 FILES = (CONFIG, ENCODER, TOKENIZER, SPECIALS, WEIGHTS)
 """Everything a checkpoint is, smallest first."""
+
+MANIFEST = "tiergate-pull.json"
+"""What a pull leaves beside the files: `repository`, `revision`, and the `sha256` of each file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +53,75 @@ def source_of(name: str, revision: str | None = None) -> Source:
     pinned = PINNED.get(name)
     if pinned is None and name.count("/") != 1:
         raise CheckpointError(
-            f"'{name}' is none of {', '.join(PINNED)} and no hub repository OWNER/NAME"
+            f"'{name}' is no directory here, none of {', '.join(PINNED)}, and no hub repository "
+            "OWNER/NAME"
         )
     commit = revision or (pinned.revision if pinned else "")
+    if not commit:
+        raise CheckpointError(
+            f"'{name}' is no directory here; as a hub repository it needs --revision, a commit "
+            "of 40 hex digits"
+        )
     if not _COMMIT.fullmatch(commit):
-        raise CheckpointError(f"'{name}' needs a revision: a commit of 40 hex digits")
+        raise CheckpointError(f"'{commit}' is no revision: a commit of 40 hex digits")
     return Source(pinned.repository if pinned else name, commit)
 
 
 def pulled(source: Source, into: Path, *, endpoint: str | None = None) -> Path:
-    """`into`, holding the checkpoint; nothing is fetched that is there already and whole.
+    """`into`, holding the checkpoint; nothing is fetched if it was pulled before and is unchanged.
 
-    Files arrive in `into` with `.partial` appended, and an interrupted pull goes on there.
+    Files arrive in a folder beside `into` that is named after the commit, and an interrupted pull
+    of the same commit goes on there.
 
     Raises:
-        CheckpointError: the hub cannot be reached, or a file is not what the hub says it is.
+        CheckpointError: `into` holds something else, the hub cannot be reached, or a file is not
+            what the hub says it is.
         ImportError: huggingface_hub is not installed.
     """
-    if all((into / name).is_file() for name in FILES):
-        return into
-    partial = into.with_name(f"{into.name}.partial")
-    for name in FILES:
-        _fetch(source, name, partial, endpoint)
     if into.exists():
-        raise CheckpointError(f"{into}: is there, but is not a whole checkpoint; move it away")
+        _recheck(source, into)
+        return into
+    partial = _partial(source, into)
+    for name in FILES:
+        _fetch(source, name, into, endpoint)
+    sums = {name: sha256_of(partial / name) for name in FILES}
+    manifest = {"repository": source.repository, "revision": source.revision, "sha256": sums}
+    (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
     os.replace(partial, into)
     return into
 
 
-def _fetch(source: Source, name: str, partial: Path, endpoint: str | None) -> None:
+def _recheck(source: Source, into: Path) -> None:
+    """Nothing if `into` holds what was pulled from `source`, byte for byte."""
+    try:
+        manifest = json.loads((into / MANIFEST).read_bytes())
+        pulled_from = Source(manifest["repository"], manifest["revision"])
+        sums = {name: str(manifest["sha256"][name]) for name in FILES}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{into}: is there, but has no readable {MANIFEST} that says what it is; to serve it "
+            "as it is, import it by its path; to pull, move it away"
+        ) from error
+    if pulled_from != source:
+        raise CheckpointError(
+            f"{into}: holds {pulled_from.repository} at {pulled_from.revision}, not "
+            f"{source.repository} at {source.revision}; move it away or pull --into another folder"
+        )
+    for name, digest in sums.items():
+        if sha256_of(into / name) != digest:
+            raise CheckpointError(
+                f"{into / name}: is not what was pulled; move {into} away and pull again"
+            )
+
+
+def _partial(source: Source, into: Path) -> Path:
+    return into.with_name(f"{into.name}.{source.revision}.partial")
+
+
+def _fetch(source: Source, name: str, into: Path, endpoint: str | None) -> None:
     import huggingface_hub as hub
 
+    partial = _partial(source, into)
     if (partial / name).is_file():
         return  # arrived whole, and was checked then
     unfinished = partial / f"{name}.part"
@@ -89,7 +131,7 @@ def _fetch(source: Source, name: str, partial: Path, endpoint: str | None) -> No
         facts = hub.get_hf_file_metadata(url)
         _download(url, facts, unfinished)
     except Exception as error:  # whatever the hub client and its HTTP library may raise
-        raise CheckpointError(_unreachable(source, name, partial, error)) from error
+        raise CheckpointError(_unreachable(source, name, into, error)) from error
     if facts.commit_hash not in (None, source.revision):
         raise CheckpointError(f"the hub answered with commit {facts.commit_hash} for {name}")
     if not facts.etag or _digest_like(facts.etag, unfinished) != facts.etag:
@@ -130,9 +172,8 @@ def _digest_like(etag: str, path: Path) -> str:
     return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
-def _unreachable(source: Source, name: str, partial: Path, error: Exception) -> str:
-    final = partial.with_name(partial.name.removesuffix(".partial"))
+def _unreachable(source: Source, name: str, into: Path, error: Exception) -> str:
     return (
         f"{name} of {source.repository} cannot be fetched ({type(error).__name__}). Without the "
-        f"hub, copy these files of revision {source.revision} into {final}: {', '.join(FILES)}"
+        f"hub, copy these files of revision {source.revision} into {into}: {', '.join(FILES)}"
     )

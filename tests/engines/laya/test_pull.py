@@ -1,13 +1,15 @@
 """Pulling: pinned, resumable, checked, and plain about what to do without a hub."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engines.laya.artifact import sha256_of
 from engines.laya.checkpoint import load
-from engines.laya.pull import FILES, PINNED, Source, pulled, source_of
+from engines.laya.pull import FILES, MANIFEST, PINNED, Source, pulled, source_of
 from engines.laya.tensors import CheckpointError
 
 from .golden import GOLDENS
@@ -34,7 +36,7 @@ def test_a_pulled_checkpoint_is_whole_and_byte_for_byte_the_published_one(
     for name in FILES:
         assert (into / name).read_bytes() == (GOLDENS / "tiny-english" / name).read_bytes()
     assert load(into).max_len == 512
-    assert not (tmp_path / "tiny.partial").exists()
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_what_is_there_already_is_not_fetched_again(server: Hub, tmp_path: Path) -> None:
@@ -43,6 +45,62 @@ def test_what_is_there_already_is_not_fetched_again(server: Hub, tmp_path: Path)
     again = pulled(SOURCE, tmp_path / "tiny", endpoint="http://127.0.0.1:9")
 
     assert again == tmp_path / "tiny"
+
+
+def test_a_pull_leaves_a_manifest_of_the_revision_and_every_digest(
+    server: Hub, tmp_path: Path
+) -> None:
+    into = pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    manifest = json.loads((into / MANIFEST).read_bytes())
+    assert (manifest["repository"], manifest["revision"]) == (REPOSITORY, COMMIT)
+    assert manifest["sha256"] == {name: sha256_of(into / name) for name in FILES}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files_that_changed_since_are_not_passed_off_as_pulled(
+    server: Hub, tmp_path: Path, name: str
+) -> None:
+    into = pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+    (into / name).write_bytes(b"garbage")
+
+    with pytest.raises(CheckpointError, match="is not what was pulled"):
+        pulled(SOURCE, into, endpoint=server.url)
+
+
+def test_another_revision_is_not_passed_off_as_the_one_asked_for(
+    server: Hub, tmp_path: Path
+) -> None:
+    into = pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+
+    with pytest.raises(CheckpointError, match=f"holds {REPOSITORY} at {COMMIT}"):
+        pulled(Source(REPOSITORY, "f" * 40), into, endpoint=server.url)
+
+
+def test_files_of_unknown_origin_are_not_passed_off_as_pulled(server: Hub, tmp_path: Path) -> None:
+    into = Path(shutil.copytree(server.folder, tmp_path / "tiny"))
+
+    with pytest.raises(CheckpointError, match="says what it is"):
+        pulled(SOURCE, into, endpoint=server.url)
+
+
+def test_a_pull_of_another_revision_does_not_go_on_with_these_files(
+    server: Hub, tmp_path: Path
+) -> None:
+    server.bytes_left = 4000
+    with pytest.raises(CheckpointError):
+        pulled(SOURCE, tmp_path / "tiny", endpoint=server.url)
+    server.bytes_left = None
+    begun = list(tmp_path.glob("*.partial"))
+    other = Source(REPOSITORY, "f" * 40)
+    server.commit, server.prefix = other.revision, server.prefix.replace(COMMIT, other.revision)
+
+    into = pulled(other, tmp_path / "tiny", endpoint=server.url)
+
+    assert [folder.name for folder in begun] == [f"tiny.{COMMIT}.partial"]
+    assert list(tmp_path.glob("*.partial")) == begun
+    assert not server.ranges
+    assert json.loads((into / MANIFEST).read_bytes())["revision"] == other.revision
 
 
 def test_an_interrupted_pull_goes_on_where_it_stopped(server: Hub, tmp_path: Path) -> None:
@@ -91,3 +149,9 @@ def test_names_are_pinned_and_other_repositories_need_a_commit() -> None:
     for name, revision in (("nonsense", None), (REPOSITORY, None), (REPOSITORY, "main")):
         with pytest.raises(CheckpointError):
             source_of(name, revision)
+
+
+@pytest.mark.parametrize("name", ["lya", "models/lya"])
+def test_a_mistyped_path_is_told_as_a_path_too(name: str) -> None:
+    with pytest.raises(CheckpointError, match="no directory here"):
+        source_of(name)
