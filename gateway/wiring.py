@@ -84,11 +84,16 @@ def open_lanes(
 
 
 def _extra(section: EngineSection) -> str:
-    return "cpu,laya" if isinstance(section, LayaEngineSection) else "cpu"
+    if not isinstance(section, LayaEngineSection):
+        return "cpu"
+    return f"{section.device},laya"
 
 
 def _shape(section: EngineSection) -> Shape:
-    """One row at a time on every CPU of the quota; batches on a GPU."""
+    """One row at a time on every CPU of the quota; batches on a GPU, read by one thread.
+
+    What was asked for decides: an engine that fell back to the CPU keeps its one reader.
+    """
     if isinstance(section, LayaEngineSection) and section.device == "cuda":
         return batches(_GPU_BATCH_TOKENS)
     return rows(section.workers or cpu_quota())

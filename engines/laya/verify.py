@@ -152,7 +152,7 @@ def _int8(
 def _parity(path: Path, asked: Sequence[_Asked], plain: Sequence[NDArray[np.float64]]) -> Finding:
     check = "reference package"
     if not all(importlib.util.find_spec(name) for name in ("laya", "torch")):
-        return Finding(check, "skipped", "not installed: pip install laya")
+        return Finding(check, "skipped", "needs laya and torch: requirements/parity.txt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         agent = importlib.import_module("laya").load(str(path))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engines.laya.verify import Finding
 
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
+from gateway.config import Settings
 
 _ENGINES = ("laya",)
 _PINNED = ("laya", "laya-multilingual", "laya-typed-decisions")
@@ -43,7 +44,8 @@ def run(chosen: argparse.Namespace) -> int:
     except ImportError as error:
         print(
             f"tiergate: this needs the package '{error.name}'; "
-            "install the extra: pip install 'tiergate[cpu,laya]'",
+            "install the extra: pip install 'tiergate[cpu,laya]' "
+            "('tiergate[cuda,laya]' for a GPU)",
             file=sys.stderr,
         )
         return ENVIRONMENT
@@ -113,9 +115,12 @@ def _import(chosen: argparse.Namespace) -> int:
 
 
 def _tell_section(path: Path, precision: str) -> None:
-    print("\nserve it with:\n")
+    aliases = json.dumps(list(Settings().models["starter"].aliases))
+    print("\nserve it with this config.toml:\n")
+    print('default_model = "laya"\n')
     print(f'[engines.laya]\nkind = "laya"\npath = {json.dumps(str(path.resolve()))}')
-    print(f'precision = "{precision}"\n\n[models.laya]\nengine = "laya"')
+    print(f'precision = "{precision}"\n\n[models.laya]\nengine = "laya"\naliases = {aliases}')
+    print("\n# In a file that has other models, take these aliases and default_model from them.")
 
 
 def _pull(chosen: argparse.Namespace) -> int:

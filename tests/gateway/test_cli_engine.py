@@ -9,6 +9,7 @@ import pytest
 
 from engines.laya.artifact import sha256_of
 from gateway.cli import main
+from gateway.config import Settings
 from gateway.config_file import load
 from tests.engines.laya.golden import GOLDENS
 
@@ -20,7 +21,7 @@ def checkpoint(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDENS / "tiny-english", tmp_path / "tiny"))
 
 
-def test_import_prints_a_section_that_can_be_served(
+def test_import_prints_a_configuration_that_serves_as_it_stands(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = main(["engine", "import", "laya", str(checkpoint), "--precision", "int8"])
@@ -29,10 +30,25 @@ def test_import_prints_a_section_that_can_be_served(
     assert code == 0
     assert sha256_of(checkpoint / "model.safetensors") in said
     config = tmp_path / "config.toml"
-    config.write_text('default_model = "laya"\n' + said[said.index("[engines.laya]") :], "utf-8")
-    section = load(config).settings.engines["laya"].model_dump()
+    config.write_text(said[said.index("config.toml:\n") + len("config.toml:\n") :], "utf-8")
+    settings = load(config).settings
+    section = settings.engines["laya"].model_dump()
+    assert settings.default_model == "laya"
+    assert settings.models["laya"].aliases == Settings().models["starter"].aliases
+    assert main(["check", "--config", str(config)]) == 0
     assert (section["path"], section["precision"]) == (str(checkpoint), "int8")
     assert (checkpoint / "tiergate-row-int8/manifest.json").is_file()
+
+
+def test_the_documented_configuration_serves_as_it_stands(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/engines/laya.md").read_text("utf-8")
+    config = tmp_path / "config.toml"
+    config.write_text(page.split("```toml\n")[1].split("```")[0], "utf-8")
+
+    settings = load(config).settings
+
+    assert settings.default_model == "laya"
+    assert settings.models["laya"].aliases == Settings().models["starter"].aliases
 
 
 def test_import_refuses_other_weights_than_the_digest_names(
@@ -68,6 +84,15 @@ def test_pull_without_a_hub_says_what_to_copy_where(
     said = capsys.readouterr().err
     assert "model.safetensors" in said
     assert str(tmp_path / "here") in said
+
+
+def test_a_mistyped_directory_is_not_taken_for_a_repository_without_a_word(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = main(["engine", "import", "laya", "models/lya"])
+
+    assert code == 4
+    assert "no directory here" in capsys.readouterr().err
 
 
 def test_verify_prints_json_and_fails_with_1(

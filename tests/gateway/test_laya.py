@@ -1,10 +1,12 @@
 """A gateway in front of a tiny Laya checkpoint: reasons, truncation, languages, the memo."""
 
+import json
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
@@ -13,7 +15,8 @@ from engines.contract import Reading
 from engines.laya.engine import LayaEngine
 from gateway import wiring
 from gateway.app import build_app
-from gateway.config import LayaEngineSection, ModelSection, Settings
+from gateway.config import LayaEngineSection, LogSection, ModelSection, Settings
+from gateway.logs import open_log
 from tests.engines.laya.golden import GOLDENS
 
 pytest.importorskip("onnx")
@@ -139,6 +142,39 @@ def test_a_gpu_gets_batches_and_a_cpu_single_rows() -> None:
     assert wiring._shape(cpu).workers == 3
     assert wiring._shape(cpu).max_batch_tokens == 0
     assert wiring._shape(gpu).max_batch_tokens > 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_missing_package_is_told_with_the_extra_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, device: Literal["cpu", "cuda"]
+) -> None:
+    def lacking(**_: object) -> None:
+        raise ImportError(name="onnxruntime")
+
+    monkeypatch.setattr(wiring, "engine_class", lambda _: lacking)
+    section = LayaEngineSection(kind="laya", path="x", device=device)
+
+    with pytest.raises(wiring.CannotStart, match=rf"tiergate\[{device},laya\]"):
+        wiring.open_engine("laya", section)
+
+
+def test_the_first_import_is_logged_in_the_configured_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = shutil.copytree(GOLDENS / "tiny-english", tmp_path / "tiny")
+    section = LayaEngineSection(kind="laya", path=str(path), language="any")
+    loggers = [logging.getLogger(name) for name in ("tiergate", "uvicorn")]
+    before = [(each.handlers, each.propagate, each.level) for each in loggers]
+    try:
+        open_log(LogSection(format="json"))
+        wiring.open_engine("laya", section).close()
+    finally:
+        for each, (handlers, propagate, level) in zip(loggers, before, strict=True):
+            each.handlers, each.propagate = handlers, propagate
+            each.setLevel(level)
+
+    event = json.loads(capsys.readouterr().err)
+    assert event["message"] == "importing tiny as fp32"
 
 
 def test_a_tournament_needs_groups_of_at_least_two() -> None:
