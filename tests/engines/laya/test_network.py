@@ -67,6 +67,15 @@ def test_a_fused_community_export_is_served(copied: Path, name: str) -> None:
     _is_like_the_reference(desk)
 
 
+def test_an_export_is_not_named_after_a_precision_that_it_may_not_have(copied: Path) -> None:
+    settings = LayaSettings(copied, precision="int8", language="any")
+    assert LayaEngine(settings).facts.model == "copied-int8"
+
+    export_fused(copied)
+
+    assert LayaEngine(settings).facts.model == "copied"
+
+
 @pytest.mark.parametrize("upright", [False, True])
 def test_a_community_export_in_two_files_is_served(copied: Path, upright: bool) -> None:
     export_split(copied, upright=upright)
