@@ -110,6 +110,19 @@ class Facts:
     """One sentence for a person choosing a model."""
 
 
+class Tally:
+    """What reading an inquiry has cost so far, for callers who pay also when there is no answer."""
+
+    __slots__ = ("spent_s", "tokens")
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        """Tokens of every piece whose reading has begun."""
+        self.spent_s = 0.0
+        """Seconds of reading, without waiting, for the pieces whose reading has ended; a batch's
+        time is shared equally by its pieces."""
+
+
 class Prepared(Protocol):
     """A piece of an inquiry, ready to be read: one question, or all of them for a joint engine."""
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from engines.contract import Broken, Busy, Engine, Inquiry, Prepared
+from engines.contract import Broken, Busy, Engine, Inquiry, Prepared, Tally
 from engines.ticket import Readings, Ticket, as_engine_error, fault_of
 
 _MIN_RETRY_S = 0.1
@@ -97,10 +97,10 @@ class Lane:
         """Pieces prepared for a batch and not yet taken."""
         return self._prepared.qsize()
 
-    async def read(self, inquiry: Inquiry, *, patience_s: float = math.inf) -> Readings:
-        """Question id → reading, for every question of the inquiry, in its order.
-
-        Cancelling gives the place in the queue back and skips what was not yet read.
+    async def read(
+        self, inquiry: Inquiry, *, patience_s: float = math.inf, tally: Tally | None = None
+    ) -> Readings:
+        """Question id → reading, in the inquiry's order; `tally` grows by what was begun.
 
         Raises:
             Busy: the lane is full, or the wait would be longer than `patience_s`.
@@ -116,7 +116,8 @@ class Lane:
                 raise Busy("the server is stopping", retry_after_s=1.0)
             return await ticket.future
         finally:
-            ticket.gone = True
+            with self._lock:
+                ticket.leave(tally)
 
     def close(self, *, drain_s: float) -> None:
         """Answer what was accepted for at most `drain_s`, refuse the rest, close the engine."""
@@ -248,7 +249,10 @@ class Lane:
         return True
 
     def _read(self, batch: _Pieces) -> None:
-        batch = [(ticket, piece) for ticket, piece in batch if not ticket.gone]
+        with self._lock:
+            batch = [(ticket, piece) for ticket, piece in batch if not ticket.gone]
+            for ticket, piece in batch:
+                ticket.begun_tokens += piece.tokens
         if not batch:
             return
         begun_s = time.monotonic()
@@ -271,6 +275,7 @@ class Lane:
 
     def _collect(self, ticket: Ticket, readings: Readings, share_s: float) -> None:
         if not ticket.shared:
+            ticket.spent_s = share_s
             self._pace_s += 0.1 * (share_s - self._pace_s)
             ticket.finish(readings)
         else:

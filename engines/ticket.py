@@ -11,6 +11,7 @@ from engines.contract import (
     Inquiry,
     Prepared,
     Reading,
+    Tally,
     label_count,
 )
 
@@ -21,6 +22,7 @@ class Ticket:
     """An inquiry, its pieces, its readings so far, and the caller who waits for them."""
 
     __slots__ = (
+        "begun_tokens",
         "future",
         "gone",
         "inquiry",
@@ -36,6 +38,8 @@ class Ticket:
         self.inquiry = inquiry
         self.loop = loop
         self.future: asyncio.Future[Readings] = loop.create_future()
+        self.begun_tokens = 0
+        """Of the pieces whose reading has begun; guarded by the lane's lock."""
         self.gone = False
         """Nobody waits any more: the caller left, or has been told the outcome."""
         self.pieces: deque[Prepared] = deque()
@@ -46,6 +50,13 @@ class Ticket:
         """Whether several threads may be reading it."""
         self.readings: dict[str, Reading] = {}
         self.spent_s = 0.0
+
+    def leave(self, tally: Tally | None) -> None:
+        """Nobody waits any more; what was read so far is added to the tally."""
+        self.gone = True
+        if tally is not None:
+            tally.tokens += self.begun_tokens
+            tally.spent_s += self.spent_s
 
     def finish(self, readings: Readings) -> None:
         """Give the caller one reading per question, in the inquiry's order."""

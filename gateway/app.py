@@ -1,9 +1,9 @@
 """The HTTP surface: routes, and the life of one request in order, with one place for refusals."""
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 import orjson
 from starlette.applications import Starlette
@@ -14,28 +14,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from engines.contract import EngineError
-from gateway.auth import authenticate
+from engines.contract import EngineError, Tally
+from gateway.admin import ROUTES, Action, Desk, admin_answer
+from gateway.auth import Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
+from gateway.cards import Card, model_list
+from gateway.charging import Order
 from gateway.decide import Decision, Reader, decide
 from gateway.dialects import systemone
 from gateway.errors import Problem, Refusal, problem, refusal
 from gateway.leash import Leash
+from gateway.ledger.books import Books
+from gateway.metering import Metering, Served
 from gateway.middleware import RequestMiddleware
 from gateway.multipart import parts
+from gateway.rates import Rates
+from gateway.usage import PATH as USAGE_PATH
+from gateway.usage_route import usage_answer
 
 _LOG = logging.getLogger("tiergate")
 _COLD_RETRY_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One name in `GET /v1/models`."""
-
-    name: str
-    description: str
-    release_date: str
-    """`YYYY-MM-DD`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +51,19 @@ class Services:
     def __init__(
         self,
         *,
-        digests: Mapping[bytes, str],
+        ring: KeyRing,
         body: BodyLimits,
         ask: systemone.AskLimits,
         deadline_s: float,
         default_model: str,
     ) -> None:
-        self.digests = digests
+        self.ring = ring
+        self.rates = Rates()
+        self.metering: Metering | None = None
+        """`None` = there is no ledger."""
+        self.books: Books | None = None
+        self.unpriced: tuple[str, ...] = ()
+        """Engines without a price."""
         self.body = body
         self.ask = ask
         self.deadline_s = deadline_s
@@ -70,6 +74,18 @@ class Services:
         self.cards: tuple[Card, ...] = ()
         self.engines: Mapping[str, Mapping[str, object]] = {}
         """Engine name → what `/ready` says of it."""
+
+    def admit(self, authorization: bytes) -> Caller:
+        """The caller behind an `Authorization` header.
+
+        Raises:
+            Refusal: see `KeyRing.authenticate`.
+        """
+        return self.ring.authenticate(authorization, time.time())
+
+    def caller(self, request: Request) -> Caller:
+        """Who sent a request. Raises: Refusal: see `admit`."""
+        return self.admit(dict(request.scope["headers"]).get(b"authorization", b""))
 
     def target(self, model: str | None) -> Target:
         """The target of a model name; of the default model for `None`.
@@ -99,7 +115,7 @@ class Ask:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            decision = await self._decision(dict(scope["headers"]), receive)
+            decision, replayed = await self._served(scope, receive)
         except (Refusal, EngineError) as error:
             await refused(error, scope)(scope, receive, send)
             return
@@ -109,28 +125,56 @@ class Ask:
             (b"content-length", str(len(body)).encode()),
             (b"x-tiergate-engine", decision.steps[-1].engine.encode()),
         ]
+        if replayed:
+            headers.append((b"x-tiergate-replayed", b"true"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _decision(self, headers: dict[bytes, bytes], receive: Receive) -> Decision:
+    async def _served(self, scope: Scope, receive: Receive) -> Served:
         services = self._services
-        authenticate(headers.get(b"authorization", b""), services.digests)
+        headers = dict(scope["headers"])
+        caller = services.admit(headers.get(b"authorization", b""))
+        caller.require("decide")
+        services.rates.admit(caller, time.monotonic())
         about = head(headers)
-        body = await read_body(about, receive, services.body)
+        body = sent = await read_body(about, receive, services.body)
         others: dict[str, bytes] | None = None
         if (boundary := about.boundary) is not None:
             body, others = await offload_if_large(
                 len(body),
-                lambda: parts(body, boundary, max_assets=services.ask.max_assets),
+                lambda: parts(sent, boundary, max_assets=services.ask.max_assets),
             )
         model, inquiry = await offload_if_large(
             len(body), lambda: systemone.decode(body, others, services.ask)
         )
         target = services.target(model)
-        with Leash(services.deadline_s, self._late, receive):
-            return await decide(
-                inquiry, target.model, target.reader, patience_s=services.deadline_s
+        caller.require_model(target.model, model or services.default_model)
+
+        def leashed() -> Leash:
+            return Leash(services.deadline_s, self._late, receive)
+
+        async def read(tally: Tally | None = None) -> Decision:
+            patience_s = services.deadline_s
+            decision = await decide(
+                inquiry, target.model, target.reader, patience_s=patience_s, tally=tally
             )
+            return decision if caller.confidence == "jev" else decision.by(caller.confidence)
+
+        if services.metering is None:
+            with leashed():
+                return Served(await read())
+        order = Order(
+            caller,
+            scope["tiergate.request_id"].decode(),
+            model,
+            target.model,
+            target.reader.name,
+            inquiry,
+            sent,
+            headers.get(b"idempotency-key") or None,
+            headers.get(b"x-typesafe-retry-count", b"0") != b"0",
+        )
+        return await services.metering.serve(order, leashed, read)
 
     def _late(self) -> Refusal:
         seconds = f"{self._services.deadline_s:g} s"
@@ -157,12 +201,44 @@ def build_app(services: Services, *, access_log: bool) -> Starlette:
 
     async def models(request: Request) -> Response:
         try:
-            authorization = dict(request.scope["headers"]).get(b"authorization", b"")
-            authenticate(authorization, services.digests)
+            services.caller(request).require("decide")
             services.target(None)
         except Refusal as error:
             return refused(error, request.scope)
-        return _json(_models(services.cards))
+        return _json(model_list(services.cards))
+
+    async def used(request: Request) -> Response:
+        try:
+            authorization = dict(request.scope["headers"]).get(b"authorization", b"")
+            caller = services.admit(authorization)
+            asked = dict(request.query_params)
+            return _json(await usage_answer(services.books, caller, asked, time.time()))
+        except Refusal as error:
+            return refused(error, request.scope)
+
+    async def usage(request: Request) -> Response:
+        try:
+            caller = services.caller(request)
+            now_s = time.time()
+            found = await usage_answer(services.books, caller, request.query_params, now_s)
+        except Refusal as error:
+            return refused(error, request.scope)
+        return _json(found)
+
+    def admin(action: Action) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                caller = services.caller(request)
+                caller.require("admin")
+                body = await read_body(head({}), request.receive, services.body)
+                desk = Desk(services.books, tuple(services.targets), services.unpriced)
+                name = request.path_params.get("name", "")
+                found = await admin_answer(action, caller, desk, name, body)
+            except Refusal as error:
+                return refused(error, request.scope)
+            return _json(found, 201 if action == "create" else 200)
+
+        return endpoint
 
     async def health(_: Request) -> Response:
         return _json({"status": "ok"})
@@ -177,7 +253,9 @@ def build_app(services: Services, *, access_log: bool) -> Starlette:
     for prefix in ("", "/v1"):  # clients that were told `…/v1` as their base ask for /v1/v1/…
         routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
         routes.append(Route(prefix + "/v1/models", models))
-    routes += [Route("/health", health), Route("/ready", ready)]
+        routes.append(Route(prefix + USAGE_PATH, used))
+    routes += [Route("/health", health), Route("/ready", ready), Route(USAGE_PATH, usage)]
+    routes += [Route(path, admin(action), methods=[method]) for method, path, action in ROUTES]
     app = Starlette(
         routes=routes,
         middleware=[Middleware(RequestMiddleware, access_log=access_log)],
@@ -185,26 +263,6 @@ def build_app(services: Services, *, access_log: bool) -> Starlette:
     )
     app.router.redirect_slashes = False  # SDKs do not follow, or lose the body when they do
     return app
-
-
-def _models(cards: tuple[Card, ...]) -> dict[str, object]:
-    """The System One list and, beside it, the keys of an OpenAI model list."""
-    return {
-        "models": [
-            {"name": c.name, "description": c.description, "release_date": c.release_date}
-            for c in cards
-        ],
-        "object": "list",
-        "data": [
-            {
-                "id": c.name,
-                "object": "model",
-                "created": int(datetime.fromisoformat(f"{c.release_date}T00:00Z").timestamp()),
-                "owned_by": "tiergate",
-            }
-            for c in cards
-        ],
-    }
 
 
 async def _unrouted(request: Request, error: Exception) -> Response:

@@ -6,44 +6,167 @@ whoever wants to slow the gateway down.
 
 import hashlib
 import hmac
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gateway.errors import refusal
+from gateway.errors import Problem, Refusal, refusal
+from gateway.keys import prefix_of
+from gateway.ledger.store import Key, Keys, Scope, Secret, StoreError
+from policies.confidence import Formula
+from policies.limits import UNLIMITED, Limits
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request."""
+    """Whoever sent a request, and what it may do."""
 
     name: str
-    """The key's name in the configuration; `anonymous` when there are no keys."""
+    """The key's name; `anonymous` when there are no keys."""
+    key_id: str = "anonymous"
+    """What charges refer to."""
+    scopes: frozenset[Scope] = frozenset({"decide", "usage"})
+    models: frozenset[str] | None = None
+    """`None` = all."""
+    confidence: Formula = "jev"
+    limits: Limits = UNLIMITED
+    budgeted: bool = False
+    """Whether any of the limits is a budget."""
+
+    def require(self, scope: Scope) -> None:
+        """Raises: Refusal: 403 without the scope; `admin` may do everything."""
+        if scope not in self.scopes and "admin" not in self.scopes:
+            raise refusal("forbidden", f"This API key does not have the scope '{scope}'.")
+
+    def require_model(self, *names: str) -> None:
+        """Raises: Refusal: 403 when the key may ask for none of these names of one model."""
+        if self.models is not None and self.models.isdisjoint(names):
+            allowed = ", ".join(sorted(self.models)) or "none"
+            raise refusal("forbidden", f"This API key may only ask for these models: {allowed}.")
 
 
 ANONYMOUS = Caller("anonymous")
 
 
-def digests_of(keys: Mapping[str, str]) -> dict[bytes, str]:
-    """SHA-256 of each key → its name."""
-    return {hashlib.sha256(key.encode()).digest(): name for name, key in keys.items()}
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A secret of the store, and whom it stands for."""
+
+    secret: Secret
+    key: Key
+    caller: Caller
+    ends_s: float
+    """When either of them expires; infinite = never."""
 
 
-def authenticate(authorization: bytes, digests: Mapping[bytes, str]) -> Caller:
-    """The caller behind an `Authorization` header; without keys everyone is `ANONYMOUS`.
+class KeyRing:
+    """Every key there is: those of the configuration and those of the store.
 
-    The scheme's case and blanks around the key do not matter.
-
-    Raises:
-        Refusal: 403 for no key at all, 401 for a wrong one.
+    The store is asked on each request whether any key has changed, so that a revoked key fails on
+    its next request, on connections that are open already too.
     """
-    if not digests:
-        return ANONYMOUS
-    scheme, _, key = authorization.strip().partition(b" ")
-    key = key.strip()
-    if scheme.lower() != b"bearer" or not key:
-        raise refusal("key_missing", "No API key; send 'Authorization: Bearer <key>'.")
-    digest = hashlib.sha256(key).digest()
-    for known, name in digests.items():
-        if hmac.compare_digest(known, digest):
-            return Caller(name)
-    raise refusal("key_wrong", "The API key is not valid.")
+
+    def __init__(self, static: Mapping[str, str], source: Keys | None = None) -> None:
+        """`static`: name → bearer key. Reads from `source` happen where `authenticate` is called.
+
+        Raises:
+            StoreError: the source cannot be read.
+        """
+        self._static = {
+            hashlib.sha256(key.encode()).digest(): Caller(name, f"config/{name}")
+            for name, key in static.items()
+        }
+        self._source = source
+        self._stirred = b""
+        self._generation = -1
+        self._checked_s = 0.0
+        self._entries: dict[str, _Entry] = {}
+        self._keys: list[Key] = []
+        if source is not None:
+            self._reload(source, 0.0)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The store's keys as last read."""
+        return self._keys
+
+    @property
+    def open(self) -> bool:
+        """Whether there are no keys at all, revoked ones included: everyone is `ANONYMOUS`."""
+        return not self._static and not self._keys
+
+    def authenticate(self, authorization: bytes, now_s: float) -> Caller:
+        """The caller behind an `Authorization` header.
+
+        The scheme's case and blanks around the key do not matter.
+
+        Raises:
+            Refusal: 403 for no key at all, 401 for one that is wrong, revoked or expired; 503
+                when the store cannot be read.
+        """
+        if self._source is not None:
+            self._refresh(self._source, now_s)
+        if self.open:
+            return ANONYMOUS
+        scheme, _, bearer = authorization.strip().partition(b" ")
+        bearer = bearer.strip()
+        if scheme.lower() != b"bearer" or not bearer:
+            raise refusal("key_missing", "No API key; send 'Authorization: Bearer <key>'.")
+        digest = hashlib.sha256(bearer).digest()
+        prefix = prefix_of(bearer)
+        entry = None if prefix is None else self._entries.get(prefix)
+        if entry is not None and hmac.compare_digest(entry.secret.digest, digest):
+            return _in_force(entry, now_s)
+        for known, caller in self._static.items():
+            if hmac.compare_digest(known, digest):
+                return caller
+        raise refusal("key_wrong", "The API key is not valid.")
+
+    def _refresh(self, source: Keys, now_s: float) -> None:
+        """Know of every change to a key; once a second also of those that nobody told of."""
+        checked_s = self._checked_s
+        if checked_s <= now_s < checked_s + 1.0 and source.stirred() == self._stirred:
+            return
+        try:
+            self._reload(source, now_s)
+        except StoreError as error:
+            raise Refusal(unwritable()) from error
+
+    def _reload(self, source: Keys, now_s: float) -> None:
+        stirred = source.stirred()  # before reading: what changes meanwhile is read next time
+        if source.generation() != self._generation:
+            with source.snapshot():
+                generation = source.generation()
+                self._keys = source.every_key()
+                secrets = source.secrets()
+            keys = {key.key_id: key for key in self._keys}
+            callers = {key.key_id: _caller(key) for key in self._keys}
+            self._entries = {
+                one.prefix: _entry(one, keys[one.key_id], callers[one.key_id]) for one in secrets
+            }
+            self._generation = generation
+        self._stirred, self._checked_s = stirred, now_s
+
+
+def unwritable() -> Problem:
+    """The refusal of everything that cannot be accounted for."""
+    return Problem("ledger_down", "The ledger cannot be used.", retry_after_s=2.0)
+
+
+def _entry(secret: Secret, key: Key, caller: Caller) -> _Entry:
+    ends = [end for end in (key.expires_s, secret.expires_s) if end is not None]
+    return _Entry(secret, key, caller, min(ends, default=math.inf))
+
+
+def _caller(key: Key) -> Caller:
+    limits = key.limits
+    ours = (key.name, key.key_id, key.scopes, key.models, key.confidence)
+    return Caller(*ours, limits, limits.has_budgets)
+
+
+def _in_force(entry: _Entry, now_s: float) -> Caller:
+    if entry.key.revoked_s is not None:
+        raise refusal("key_wrong", "The API key has been revoked.")
+    if entry.ends_s <= now_s:
+        raise refusal("key_wrong", "The API key has expired.")
+    return entry.caller

@@ -9,10 +9,11 @@ import re
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")]
-"""A name that clients write in a request or operators in a report."""
+from gateway.config_ledger import LedgerSection
+from gateway.config_prices import PricesSection
+from gateway.config_section import Name, Section
 
 
 def _real_date(text: str) -> str:
@@ -20,14 +21,6 @@ def _real_date(text: str) -> str:
         raise ValueError("a date is written as YYYY-MM-DD")
     date.fromisoformat(text)
     return text
-
-
-class Section(BaseModel):
-    """A table of config.toml: unknown keys are refused, values do not change."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
 
 
 class ServerSection(Section):
@@ -203,6 +196,7 @@ class Settings(Section):
     server: ServerSection = ServerSection()
     limits: LimitsSection = LimitsSection()
     auth: AuthSection = AuthSection()
+    ledger: LedgerSection = LedgerSection()
     log: LogSection = LogSection()
     engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
     """One table per engine that is loaded at start."""
@@ -210,6 +204,7 @@ class Settings(Section):
         "starter": ModelSection(engine="starter", aliases=_HOSTED_ALIASES)
     }
     """One table per model that clients may name."""
+    prices: PricesSection = PricesSection()
 
     @model_validator(mode="after")
     def _refuse_loose_ends(self) -> "Settings":
@@ -219,16 +214,28 @@ class Settings(Section):
                     f"models.{name}.engine names '{model.engine}', but there is no "
                     f"[engines.{model.engine}]; there are: {', '.join(self.engines) or 'none'}"
                 )
+        for name in self.prices.engines:
+            if name not in self.engines:
+                raise ValueError(
+                    f"prices.engines.{name} is the price of an engine that is not there; there "
+                    f"are: {', '.join(self.engines) or 'none'}"
+                )
         names = [*self.models, *(a for model in self.models.values() for a in model.aliases)]
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"the model name '{name}' is given twice under [models]")
         if self.default_model not in names:
             raise ValueError(f"default_model is '{self.default_model}', but no model has that name")
-        if not self.auth.keys and not is_loopback(self.server.host):
+        keyless = not self.auth.keys and not self.ledger.path  # a ledger may hold keys
+        if keyless and not is_loopback(self.server.host):
             raise ValueError(
                 f"server.host is '{self.server.host}', which others can reach, but [auth.keys] is "
                 "empty; add a key or bind to 127.0.0.1"
+            )
+        if self.ledger.path and self.ledger.lease_s <= self.server.deadline_s:
+            raise ValueError(
+                f"ledger.lease_s is {self.ledger.lease_s:g}, but a request may take "
+                f"{self.server.deadline_s:g} s (server.deadline_s); make it longer"
             )
         return self
 

@@ -200,6 +200,8 @@ def toml(value: object) -> str:
             return "true" if value else "false"
         case str():
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        case BaseModel():
+            return toml({name: one for name, one in value if one is not None})
         case dict():
             return "{" + ", ".join(f"{name} = {toml(one)}" for name, one in value.items()) + "}"
         case tuple() | list():

@@ -18,16 +18,22 @@ from gateway.config import (
     StarterEngineSection,
 )
 from gateway.config_file import toml
+from gateway.config_ledger import LedgerSection
+from gateway.config_prices import MachineSection, PricesSection, TariffSection
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "server": ServerSection,
     "limits": LimitsSection,
     "auth": AuthSection,
+    "ledger": LedgerSection,
     "log": LogSection,
     "engines.NAME, kind starter": StarterEngineSection,
     "engines.NAME, kind laya": LayaEngineSection,
     "engines.NAME, kind scripted": ScriptedEngineSection,
     "models.NAME": ModelSection,
+    "prices": PricesSection,
+    "prices.engines.NAME, or prices.hosted.NAME": TariffSection,
+    "prices.machines.NAME": MachineSection,
 }
 """Heading → section, in the order of the page."""
 
@@ -71,4 +77,6 @@ def _table(section: type[BaseModel], *, only_plain: bool = False) -> Iterator[st
 
 
 def _default(field: FieldInfo) -> str:
-    return "required" if field.is_required() else f"`{toml(field.default)}`"
+    if field.is_required():
+        return "required"
+    return "not set" if field.default is None else f"`{toml(field.default)}`"

@@ -1,12 +1,12 @@
 """The use case: an inquiry and who can read it, to a decision. Knows no HTTP and no SQL."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from engines.contract import Cut, Inquiry, Reading
-from policies.answers import Answer, answer
+from engines.contract import Cut, Inquiry, Reading, Tally
+from policies.answers import Answer, answer, restated
+from policies.confidence import Formula
 
 
 class Reader(Protocol):
@@ -17,7 +17,9 @@ class Reader(Protocol):
         """The engine's name in the configuration."""
         ...
 
-    async def read(self, inquiry: Inquiry, *, patience_s: float) -> Mapping[str, Reading]:
+    async def read(
+        self, inquiry: Inquiry, *, patience_s: float, tally: Tally | None = None
+    ) -> Mapping[str, Reading]:
         """Question id → reading for every question; see `engines.lane.Lane.read`."""
         ...
 
@@ -29,7 +31,7 @@ class Step:
     engine: str
     tokens: int
     seconds: float
-    """From asking the lane to having the readings: waiting included."""
+    """Engine time: reading without the wait for it; a batch's time is shared by its pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +51,29 @@ class Decision:
         """Every token every engine read."""
         return sum(step.tokens for step in self.steps)
 
+    def by(self, formula: Formula) -> "Decision":
+        """The same decision with confidences by another formula."""
+        answers = {name: restated(one, formula) for name, one in self.answers.items()}
+        return Decision(self.model, answers, self.steps, self.cuts)
 
-async def decide(inquiry: Inquiry, model: str, reader: Reader, *, patience_s: float) -> Decision:
-    """The answers of `reader` to every question of the inquiry.
+
+async def decide(
+    inquiry: Inquiry,
+    model: str,
+    reader: Reader,
+    *,
+    patience_s: float,
+    tally: Tally | None = None,
+) -> Decision:
+    """The answers of `reader` to every question of the inquiry; `tally` grows in any case.
 
     Raises:
         EngineError: the reader does not answer; see `Lane.read`.
     """
-    begun_s = time.perf_counter()
-    readings = await reader.read(inquiry, patience_s=patience_s)
-    step = Step(
-        reader.name,
-        sum(reading.tokens for reading in readings.values()),
-        time.perf_counter() - begun_s,
-    )
+    spent = Tally() if tally is None else tally
+    readings = await reader.read(inquiry, patience_s=patience_s, tally=spent)
+    tokens = sum(reading.tokens for reading in readings.values())
+    step = Step(reader.name, tokens, spent.spent_s)
     answers = {
         name: answer(question, readings[name]) for name, question in inquiry.questions.items()
     }

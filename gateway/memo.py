@@ -6,13 +6,13 @@ Only for engines that read each question by itself. Belongs to one event loop, a
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 
 import orjson
 from cachetools import LRUCache
 
-from engines.contract import Choice, Inquiry, Noul, Question, Reading, Score
+from engines.contract import Choice, Inquiry, Noul, Question, Reading, Score, Tally
 from gateway.decide import Reader
 
 _ENTRY_BYTES = 600
@@ -43,14 +43,18 @@ class Memo:
         """The engine's name."""
         return self._reader.name
 
-    async def read(self, inquiry: Inquiry, *, patience_s: float) -> Mapping[str, Reading]:
+    async def read(
+        self, inquiry: Inquiry, *, patience_s: float, tally: Tally | None = None
+    ) -> Mapping[str, Reading]:
         """Question id → reading, for every question of the inquiry, in its order.
+
+        What was not read for this inquiry carries 0 tokens: somebody has paid for it already.
 
         Raises:
             EngineError: as the reader behind said; nothing is remembered of failures.
         """
         if inquiry.assets:
-            return await self._reader.read(inquiry, patience_s=patience_s)
+            return await self._reader.read(inquiry, patience_s=patience_s, tally=tally)
         keys = self._keys(inquiry)
         found: dict[_Key, Reading] = {}
         self._look_up(keys, found)
@@ -60,27 +64,30 @@ class Memo:
             elsewhere = {self._coming[key] for key in missing.values() if key in self._coming}
             own = {key: name for name, key in missing.items() if key not in self._coming}
             if own:
-                found |= await self._read_own(inquiry, own, patience_s)
+                asked = replace(inquiry, questions={n: inquiry.questions[n] for n in own.values()})
+                reading = self._reader.read(asked, patience_s=patience_s, tally=tally)
+                found |= await self._read_own(reading, own)
             if elsewhere:
                 await asyncio.wait(elsewhere)
                 self._look_up(missing, found)
-        return {name: found[key] for name, key in keys.items()}
+        readings = {}
+        for name, key in keys.items():
+            readings[name] = found[key]
+            found[key] = _paid(found[key])  # twins of one inquiry are read once
+        return readings
 
     async def _read_own(
-        self, inquiry: Inquiry, own: Mapping[_Key, str], patience_s: float
+        self, reading: Awaitable[Mapping[str, Reading]], own: Mapping[_Key, str]
     ) -> dict[_Key, Reading]:
         """Read what nobody else is reading, and let others know when that is over."""
         self.misses += len(own)
         over = asyncio.get_running_loop().create_future()
         self._coming |= dict.fromkeys(own, over)
-        asked = {name: inquiry.questions[name] for name in own.values()}
         try:
-            readings = await self._reader.read(
-                replace(inquiry, questions=asked), patience_s=patience_s
-            )
+            readings = await reading
             read = {key: readings[name] for key, name in own.items()}
-            for key, reading in read.items():
-                self._keep(key, reading)
+            for key, one in read.items():
+                self._keep(key, one)
         finally:
             for key in own:
                 del self._coming[key]
@@ -95,7 +102,7 @@ class Memo:
 
     def _keep(self, key: _Key, reading: Reading) -> None:
         if _bytes_of(reading) <= self._kept.maxsize:
-            self._kept[key] = reading
+            self._kept[key] = _paid(reading)
 
     def _keys(self, inquiry: Inquiry) -> dict[str, _Key]:
         """Question id → what its reading depends on, hashed. Key order counts: models see it."""
@@ -107,6 +114,11 @@ class Memo:
             own.update(_exact(_content(question)))
             keys[name] = own.digest()
         return keys
+
+
+def _paid(reading: Reading) -> Reading:
+    """The same reading for somebody who does not have to pay for it."""
+    return replace(reading, tokens=0) if reading.tokens else reading
 
 
 def _content(question: Question) -> object:

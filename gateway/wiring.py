@@ -17,9 +17,10 @@ import uvicorn
 from engines.contract import Engine, EngineError, Facts
 from engines.lane import Lane, Shape, batches, rows
 from engines.registry import engine_class
-from gateway.app import Card, Services, Target, build_app
-from gateway.auth import digests_of
+from gateway.app import Services, Target, build_app
+from gateway.auth import KeyRing
 from gateway.body import BodyLimits
+from gateway.cards import Card
 from gateway.config import EngineSection, LayaEngineSection, Settings
 from gateway.decide import Reader
 from gateway.dialects.systemone import AskLimits
@@ -27,6 +28,7 @@ from gateway.dialects.systemone_text import TextLimits
 from gateway.memo import Memo
 from gateway.protocol import Protocol
 from gateway.quota import cpu_quota
+from gateway.wiring_ledger import kept, open_books, static_keys
 
 _LOG = logging.getLogger("tiergate")
 
@@ -102,9 +104,8 @@ def _shape(section: EngineSection) -> Shape:
 def new_services(settings: Settings) -> Services:
     """Services without engines: everything but asking works, and asking is refused with 503."""
     limits = settings.limits
-    keys = {name: key.get_secret_value() for name, key in settings.auth.keys.items()}
     return Services(
-        digests=digests_of(keys),
+        ring=KeyRing(static_keys(settings)),
         body=BodyLimits(limits.max_body_bytes, settings.server.body_deadline_s),
         ask=AskLimits(
             max_values=limits.max_values,
@@ -198,14 +199,26 @@ def bind(settings: Settings) -> socket.socket:
 
 
 async def serve(
-    settings: Settings, listener: socket.socket, on_ready: Callable[[], None] = lambda: None
+    settings: Settings, listener: socket.socket, on_ready: Callable[[bool], None] = lambda _: None
 ) -> None:
     """Answer on `listener` until told to stop; asks are 503 while engines load.
+
+    `on_ready` is told whether there are no keys, so that everyone may ask.
 
     Raises:
         CannotStart: an engine cannot be loaded; nothing is served any more.
     """
     services = new_services(settings)
+    with open_books(settings, services):
+        await _serve(settings, services, listener, on_ready)
+
+
+async def _serve(
+    settings: Settings,
+    services: Services,
+    listener: socket.socket,
+    on_ready: Callable[[bool], None],
+) -> None:
     app = build_app(services, access_log=settings.log.access)
     server = _Server(
         uvicorn.Config(
@@ -223,10 +236,11 @@ async def serve(
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        async with _lanes_on_a_thread(settings) as lanes:
+        days = settings.ledger.retention_days
+        async with kept(services, days), _lanes_on_a_thread(settings) as lanes:
             install(services, settings, lanes)
             _settle_garbage()
-            on_ready()
+            on_ready(services.ring.open)
             await serving
     finally:
         server.should_exit = True

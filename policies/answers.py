@@ -6,7 +6,7 @@ Everything else is computed from the reported values, so a client that recompute
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from operator import mul
 from typing import TypeAlias
@@ -107,6 +107,16 @@ def answer(question: Question, reading: Reading, temperature: float = 1.0) -> An
         tuple(question.levels),
         reading.doubt,
     )
+
+
+def restated(one: Answer, formula: confidence.Formula) -> Answer:
+    """The answer with its confidence by another formula than TypeSafe's."""
+    measure = confidence.OTHERS.get(formula)
+    if measure is None or isinstance(one, NoulAnswer):
+        return one
+    p = one.probabilities
+    shares = p if isinstance(p, tuple) else list(p.values())
+    return replace(one, confidence=_six(measure(shares)))
 
 
 def _six(x: float) -> float:

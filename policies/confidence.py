@@ -6,9 +6,14 @@ Inputs are reported probabilities: in [0, 1] and summing to 1. Both are clamped 
 only removes float noise.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import mul
+from typing import Literal, TypeAlias
+
+Formula: TypeAlias = Literal["jev", "entropy", "top", "margin"]
+"""`jev`: TypeSafe's, one for choices and one for scores. The others are the same for both."""
 
 
 def of_choice(p: Sequence[float]) -> float:
@@ -31,6 +36,38 @@ def of_score(p: Sequence[float]) -> float:
         return 1.0
     distances = _distances(n, p.index(max(p)))
     return _unit(1.0 - sum(map(mul, p, distances)) / _uniform_spread(n))
+
+
+def of_entropy(p: Sequence[float]) -> float:
+    """1 − H(p) / log n over `n = len(p)` labels: how far from a uniform guess; 1.0 for one label.
+
+    Shannon's entropy, normalised by its largest value.
+    """
+    n = len(p)
+    if n == 1:
+        return 1.0
+    return _unit(1.0 + sum(q * math.log(q) for q in p if q > 0.0) / math.log(n))
+
+
+def of_top(p: Sequence[float]) -> float:
+    """The largest probability itself."""
+    return _unit(max(p))
+
+
+def of_margin(p: Sequence[float]) -> float:
+    """How far the largest probability stands above the second largest; 1.0 for one label."""
+    if len(p) == 1:
+        return 1.0
+    second, first = sorted(p)[-2:]
+    return _unit(first - second)
+
+
+OTHERS: Mapping[Formula, Callable[[Sequence[float]], float]] = {
+    "entropy": of_entropy,
+    "top": of_top,
+    "margin": of_margin,
+}
+"""Formulas beside TypeSafe's."""
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""The command line: `tiergate serve | ask | check | models | engine`.
+"""The command line: `tiergate serve | ask | check | models | keys | usage | engine`.
 
 Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 4 environment.
 """
@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 
 from gateway import __version__
-from gateway.cli import ask, check, engine, models, serve
+from gateway.cli import ask, check, engine, keys, models, serve, usage
 from gateway.cli.grammar import ENVIRONMENT, USAGE
 from gateway.cli.http import Unreachable
 from gateway.config_file import ConfigError
 from gateway.wiring import CannotStart
+from gateway.wiring_ledger import NoLedger
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tiergate {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (serve, ask, check, models, engine):
+    for command in (serve, ask, check, models, keys, usage, engine):
         command.add_to(commands)
     return top
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"tiergate: {error}", file=sys.stderr)
         return USAGE
-    except (CannotStart, Unreachable) as error:
+    except (CannotStart, NoLedger, Unreachable) as error:
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     except KeyboardInterrupt:

@@ -53,12 +53,12 @@ def run(chosen: argparse.Namespace) -> int:
     listener = bind(settings)
     host, port = listener.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    header = ' -H "Authorization: Bearer $KEY"' if settings.auth.keys else ""
-    auth = "" if settings.auth.keys else " (no keys: loopback only)"
 
-    def greet() -> None:
+    def greet(keyless: bool) -> None:
+        header = "" if keyless else ' -H "Authorization: Bearer $KEY"'
+        auth = " (no keys: loopback only)" if keyless else ""
         print(_EXAMPLE.format(url=url, header=header, auth=auth), flush=True)
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, listener, greet))
     return 0

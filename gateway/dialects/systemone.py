@@ -29,6 +29,10 @@ _LEVEL_NAMES = tuple(str(level) for level in range(255))
 _ERROR_TYPES: dict[Kind, str] = {
     "key_missing": "authentication_error",
     "key_wrong": "authentication_error",
+    "forbidden": "authentication_error",
+    "rate_limited": "rate_limit_error",
+    "budget_exhausted": "budget_error",
+    "ledger_down": "overloaded_error",
     "max_tokens_exceeded": "max_tokens_exceeded",
     "overloaded": "overloaded_error",
     "late": "timeout_error",
@@ -88,14 +92,18 @@ def decode(
 
 
 def encode(decision: Decision) -> bytes:
-    """The body of a 200: model, answers in the asker's order, usage."""
+    """The body of a 200: model, answers in the asker's order, usage and its share by engine."""
     answers = {name: _answer(answer) for name, answer in decision.answers.items()}
     for name, cut in decision.cuts.items():
         answers[name]["x_truncated"] = {"kept": cut.kept_tokens, "dropped": cut.dropped_tokens}
+    by_engine: dict[str, dict[str, int]] = {}
+    for step in decision.steps:
+        by_engine.setdefault(step.engine, {"input_tokens": 0})["input_tokens"] += step.tokens
     body: dict[str, object] = {
         "model": decision.model,
         "answers": answers,
         "usage": {"input_tokens": decision.tokens, "output_tokens": 0},
+        "x_usage": by_engine,
     }
     return _json(body)
 

@@ -1,7 +1,6 @@
 """The OpenAPI document of the System One routes: requests from the schema, answers by hand.
 
-What pydantic reads is what the document says; what `encode` writes is described here and held
-to it by tests/wire/test_openapi.py.
+What pydantic reads is what it says; tests/wire/test_openapi.py holds what `encode` writes to it.
 """
 
 from typing import Any, TypeAlias
@@ -13,23 +12,24 @@ from gateway.errors import STATUS, Kind
 Node: TypeAlias = dict[str, Any]
 
 _COMPONENTS = "#/components"
-_UNASKED: frozenset[Kind] = frozenset({"not_found", "method_not_allowed"})
+_UNASKED: frozenset[Kind] = frozenset({"not_found", "method_not_allowed", "name_taken"})
 """Problems that no documented route has."""
-_LISTED: frozenset[Kind] = frozenset({"key_missing", "key_wrong", "not_ready"})
+_LISTED: frozenset[Kind] = frozenset({"key_missing", "key_wrong", "forbidden", "not_ready"})
 """Problems that `GET /v1/models` can have too."""
 
 _MEANINGS: dict[int, str] = {
     400: "Unknown model, too many tokens, a damaged body, or assets that do not fit.",
-    401: "The API key is wrong.",
-    403: "There is no API key.",
+    401: "The API key is wrong, revoked or expired.",
+    403: "There is no API key, or it may not do this.",
     408: "The body did not arrive in time.",
+    409: "The Idempotency-Key was used with another body.",
     413: "The body is too large, as sent or decompressed.",
     415: "A Content-Type or Content-Encoding that is not understood.",
     422: "The body does not say what it must; each fault has its location.",
-    429: "Too many requests.",
+    429: "Too many requests, or a budget is used up.",
     431: "The request line and headers are too long.",
     500: "The gateway or its model failed.",
-    503: "The models are still loading.",
+    503: "The models are still loading, or the ledger cannot be used.",
     504: "No answer within the deadline.",
     529: "Overloaded: too many requests are waiting.",
 }
@@ -197,6 +197,7 @@ _LEVEL_KEYS: Node = {"propertyNames": {"pattern": "^[0-9]$"}, "minProperties": 1
 _ANSWERS: Node = {
     "Decision": _object(
         "Answers to one request.",
+        {"x_usage": _map(_object("What this engine took.", input_tokens=_COUNT))},
         model={"type": "string", "description": "The model that answered, never an alias."},
         answers=_map(
             {"oneOf": [_ref("schemas", f"{kind}Answer") for kind in ("Noul", "Choice", "Score")]},

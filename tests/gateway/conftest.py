@@ -1,8 +1,11 @@
 """A gateway without sockets: services, a scripted engine, and a client on ASGI."""
 
 import json
+import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,9 +13,13 @@ import pytest
 
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
+from gateway import issuing
 from gateway.app import Services, build_app
 from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config_ledger import LedgerSection
+from gateway.ledger.sqlite import SqliteStore
 from gateway.wiring import install, new_services
+from gateway.wiring_ledger import open_books
 from tests.gateway.commands import config, questions, served
 
 __all__ = ["config", "questions", "served"]
@@ -61,10 +68,11 @@ def gateway() -> Gateway:
         services: Services = new_services(chosen)
         if loaded:
             install(services, chosen, {"scripted": lane})
-        app = build_app(services, access_log=False)
-        transport = httpx.ASGITransport(app)
         try:
-            yield httpx.AsyncClient(transport=transport, base_url="http://gateway")
+            with open_books(chosen, services):
+                app = build_app(services, access_log=False)
+                transport = httpx.ASGITransport(app)
+                yield httpx.AsyncClient(transport=transport, base_url="http://gateway")
         finally:
             lane.close(drain_s=5.0)
 
@@ -76,6 +84,26 @@ async def client(gateway: Gateway) -> AsyncIterator[httpx.AsyncClient]:
     with gateway() as opened:
         async with opened:
             yield opened
+
+
+def ledger_settings(folder: Path, **changes: Any) -> Settings:
+    """Settings with a ledger in the folder, and these fields of `[ledger]` instead."""
+    return settings_of(ledger=LedgerSection(path=str(folder / "ledger.db"), **changes))
+
+
+def bearer(settings: Settings, name: str = "team", **wish: Any) -> dict[str, str]:
+    """The headers of a new key that is made as wished."""
+    with closing(SqliteStore(settings.ledger.path)) as store:
+        wish = {"name": name, **wish}
+        issued = issuing.create(store, wish, ["scripted-1", "jev-latest"], time.time())
+    return {"authorization": f"Bearer {issued.minted.text}"}
+
+
+def charged(settings: Settings) -> list[dict[str, Any]]:
+    """Every charge in the ledger, oldest first."""
+    with closing(sqlite3.connect(settings.ledger.path)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute("SELECT * FROM charges ORDER BY 1")]
 
 
 def body_of(**changes: Any) -> bytes:

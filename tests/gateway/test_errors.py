@@ -8,7 +8,7 @@ from engines.contract import Broken, Busy, EngineError, Reason, Unreadable
 from gateway.dialects.systemone import encode_problem
 from gateway.errors import MAX_RETRY_AFTER_S, STATUS, Fault, Kind, Problem, invalid, problem
 
-OURS = {"overloaded", "late", "not_ready", "broken", "internal"}
+OURS = {"overloaded", "late", "not_ready", "ledger_down", "broken", "internal"}
 
 
 def test_every_kind_has_a_status_and_only_our_own_faults_are_5xx() -> None:

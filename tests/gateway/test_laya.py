@@ -131,8 +131,10 @@ async def test_a_question_is_read_once_unless_the_memo_is_off(
         first = await client.post("/v1/systemone", json=both)
         again = await client.post("/v1/systemone", json=both)
 
-    assert first.json() == again.json()
+    assert first.json()["answers"] == again.json()["answers"]
     assert count == reads
+    tokens = [one.json()["usage"]["input_tokens"] for one in (first, again)]
+    assert tokens == [tokens[0], 0 if memo_bytes else tokens[0]]  # who reads pays
 
 
 def test_a_gpu_gets_batches_and_a_cpu_single_rows() -> None:

@@ -226,7 +226,8 @@ def test_an_answer_is_written_in_the_hosted_apis_order_of_keys() -> None:
         b'"s":{"type":"score","score":0.5,"confidence":0.1,"legend":{"0":"low","1":{"l":'
         + str(2**70).encode()
         + b'}},"probabilities":{"0":0.5,"1":0.5}}},'
-        b'"usage":{"input_tokens":12,"output_tokens":0}}'
+        b'"usage":{"input_tokens":12,"output_tokens":0},'
+        b'"x_usage":{"e":{"input_tokens":7},"f":{"input_tokens":5}}}'
     )
 
 

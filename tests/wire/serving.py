@@ -207,7 +207,7 @@ def thread(
 def _run(settings: Settings, listener: Any, ready: "Future[asyncio.AbstractEventLoop]") -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        await wiring.serve(settings, listener, lambda: ready.set_result(loop))
+        await wiring.serve(settings, listener, lambda _: ready.set_result(loop))
 
     try:
         asyncio.run(main())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from .conftest import CONFIGS, need
-from .serving import KEY, keyed, process
+from .serving import KEY, SCRIPTED, keyed, process
 
 pytestmark = pytest.mark.slow
 
@@ -67,5 +67,20 @@ def test_jevcompat_finds_every_must_and_every_should_with_a_key(
     need(engine)
 
     report = _report(keyed(CONFIGS[engine]), f"{engine}-keyed", tmp_path, "--key", KEY)
+
+    assert _passed(report) == (32, 15, [])
+
+
+def test_jevcompat_finds_the_same_with_a_key_of_the_ledger(tmp_path: Path) -> None:
+    config = SCRIPTED + f'\n[ledger]\npath = "{tmp_path / "ledger.db"}"\n'
+    settings = tmp_path / "keys.toml"
+    settings.write_text(config)
+    limits = ("--rpm", "100000", "--tpm", "100000000", "--tokens-per-day", "1000000000")
+    command = [sys.executable, "-m", "gateway", "keys", "create", "suite", *limits]
+    made = subprocess.run(
+        [*command, "--config", str(settings)], capture_output=True, text=True, check=True
+    )
+
+    report = _report(config, "ledger-keyed", tmp_path, "--key", made.stdout.strip())
 
     assert _passed(report) == (32, 15, [])

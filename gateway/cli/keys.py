@@ -1,0 +1,193 @@
+"""`tiergate keys create | list | info | rotate | revoke | limits`: who may ask, and how much."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gateway import issuing
+from gateway.cli.grammar import OK, Commands, add_config, add_json
+from gateway.config import Settings
+from gateway.config_file import ConfigError, configuration_path, load
+from gateway.config_prices import engine_prices
+from gateway.ledger.sqlite import SqliteStore
+from gateway.ledger.store import NameTaken, NoSuchKey, StoreError
+from gateway.wiring_ledger import NoLedger, open_store
+
+_NONE = "none"
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser("keys", help="make, list, change and end API keys")
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+    create = _action(actions, "create", "make a key; its text is shown once", _create)
+    create.add_argument("name")
+    create.add_argument("--expires", metavar="90d", help="how long it lasts: 90d, 24h, 30m")
+    create.add_argument("--scopes", metavar="A,B", help="of decide, usage, admin")
+    create.add_argument("--models", metavar="A,B", help="only these models; default: all")
+    create.add_argument("--confidence", choices=issuing.FORMULAS, help="default: jev")
+    _add_limits(create)
+    _action(actions, "list", "every key", _list)
+    for name, about, run in (
+        ("info", "one key", _info),
+        ("rotate", "a new secret; the old one works for another 24 hours", _rotate),
+        ("revoke", "end a key for good, from its next request on", _revoke),
+    ):
+        _action(actions, name, about, run).add_argument("name", help="its name or id")
+    limits = _action(actions, "limits", "change limits; the others stay", _limits)
+    limits.add_argument("name", help="its name or id")
+    _add_limits(limits)
+
+
+def _action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, about: str, run: Any
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=about, description=about)
+    add_config(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    for name in issuing.LIMITS:
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", metavar="N", help=f"a number, or '{_NONE}'"
+        )
+
+
+def _create(chosen: argparse.Namespace) -> int:
+    wish: dict[str, Any] = {"name": chosen.name, **_wished_limits(chosen)}
+    for name in ("expires", "confidence"):
+        if (value := getattr(chosen, name)) is not None:
+            wish[name] = value
+    for name in ("scopes", "models"):
+        if (value := getattr(chosen, name)) is not None:
+            wish[name] = [part.strip() for part in value.split(",")]
+    settings = _settings(chosen)
+    _refuse_unpriced(settings, wish)
+    models = [n for name, one in settings.models.items() for n in (name, *one.aliases)]
+    with _store(settings) as store:
+        issued = issuing.create(store, wish, models, time.time())
+        return _told(chosen, issued, store)
+
+
+def _rotate(chosen: argparse.Namespace) -> int:
+    with _store(_settings(chosen)) as store:
+        return _told(chosen, issuing.rotate(store, chosen.name, time.time()), store)
+
+
+def _told(chosen: argparse.Namespace, issued: issuing.Issued, store: SqliteStore) -> int:
+    """The bearer text on standard output, alone, so that it can be piped; the rest beside it."""
+    about = issuing.shown(issued.key, store.secrets(), time.time())
+    if chosen.json:
+        print(json.dumps({"key": issued.minted.text, **about}))
+    else:
+        print(issued.minted.text)
+        print(f"{issued.key.name}: shown once, kept nowhere; store it now", file=sys.stderr)
+    return OK
+
+
+def _list(chosen: argparse.Namespace) -> int:
+    with _store(_settings(chosen)) as store:
+        secrets, now_s = store.secrets(), time.time()
+        listed = [issuing.shown(key, secrets, now_s) for key in store.every_key()]
+    if chosen.json:
+        print(json.dumps({"keys": listed}))
+        return OK
+    table = Table("name", "id", "state", "scopes", "models", "limits", "expires")
+    for one in listed:
+        limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
+        models = "all" if one["models"] is None else " ".join(one["models"])
+        cells = (one["state"], " ".join(one["scopes"]), models, "\n".join(limits))
+        table.add_row(one["name"], one["id"], *cells, one["expires"] or "never")
+    Console().print(table)
+    return OK
+
+
+def _info(chosen: argparse.Namespace) -> int:
+    with _store(_settings(chosen)) as store:
+        return _show(chosen, issuing.named(store, chosen.name).name, store)
+
+
+def _revoke(chosen: argparse.Namespace) -> int:
+    with _store(_settings(chosen)) as store:
+        return _show(chosen, issuing.revoke(store, chosen.name, time.time()).name, store)
+
+
+def _limits(chosen: argparse.Namespace) -> int:
+    wish, settings = _wished_limits(chosen), _settings(chosen)
+    _refuse_unpriced(settings, wish)
+    with _store(settings) as store:
+        return _show(chosen, issuing.set_limits(store, chosen.name, wish).name, store)
+
+
+def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
+    one = issuing.shown(issuing.named(store, name), store.secrets(), time.time())
+    if chosen.json:
+        print(json.dumps(one))
+        return OK
+    table = Table("", "", show_header=False)
+    for field, value in one.items():
+        table.add_row(field, _cell(value))
+    Console().print(table)
+    return OK
+
+
+def _cell(value: Any) -> str:
+    """A field as lines of text."""
+    match value:
+        case None | "":
+            return "none"
+        case dict():
+            return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or "none"
+        case list():
+            return "\n".join(
+                one if isinstance(one, str) else " ".join(f"{n} {v}" for n, v in one.items() if v)
+                for one in value
+            )
+        case _:
+            return str(value)
+
+
+def _wished_limits(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Limits that were named on the command line; `none` becomes `None`."""
+    wish: dict[str, Any] = {}
+    for name in issuing.LIMITS:
+        value = getattr(chosen, name)
+        if value is not None:
+            counted = value.isascii() and value.isdigit()
+            wish[name] = None if value == _NONE else int(value) if counted else value
+    return wish
+
+
+def _refuse_unpriced(settings: Settings, wish: dict[str, Any]) -> None:
+    unpriced = engine_prices(settings.prices).unpriced(list(settings.engines), time.time())
+    try:
+        issuing.refuse_unpriced(wish, unpriced)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _settings(chosen: argparse.Namespace) -> Settings:
+    return load(configuration_path(chosen.config)).settings
+
+
+@contextmanager
+def _store(settings: Settings) -> Iterator[SqliteStore]:
+    store = open_store(settings)
+    try:
+        yield store
+    except (ValueError, NameTaken, NoSuchKey) as error:
+        raise ConfigError(str(error)) from None
+    except StoreError as error:
+        raise NoLedger(f"ledger.path: {error}") from error
+    finally:
+        store.close()

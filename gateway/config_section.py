@@ -1,0 +1,16 @@
+"""What every table of config.toml has in common, and the form of the names in it."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")]
+"""A name that clients write in a request or operators in a report."""
+
+
+class Section(BaseModel):
+    """A table of config.toml: unknown keys are refused, values do not change."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )

@@ -1,0 +1,112 @@
+"""What happens to the store around a piece of work: admit it, then settle it.
+
+Each is called inside a transaction of whatever store there is.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.ledger.calendar import Windows
+from gateway.ledger.store import Charge, Replay, Store
+from policies.limits import NOTHING, Amounts, Exhausted, Limits, exhausted, spare
+
+REMEMBERED_S = 86_400.0
+"""How long an answer to an Idempotency-Key is kept."""
+
+
+class Claim(NamedTuple):
+    """An upper bound that somebody wants to hold."""
+
+    limits: Limits
+    amounts: Amounts
+    windows: Windows
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A claim was granted."""
+
+    amounts: Amounts
+    """At least what was claimed; more where the budget is far from its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """What makes a request the same as an earlier one."""
+
+    header: bytes
+    """SHA-256 of the Idempotency-Key."""
+    body: bytes
+    """SHA-256 of the decoded body."""
+
+
+class Admission(NamedTuple):
+    """A piece of work at the store's door."""
+
+    lease_id: int
+    """Random; names the work's lease and owns its replay."""
+    key_id: str
+    now_s: float
+    lease_s: float
+    """How long what is held stays held if nobody settles it."""
+    claim: Claim | None = None
+    """`None` = there is no budget to hold."""
+    idempotency: Idempotency | None = None
+
+
+def admit(store: Store, asked: Admission) -> Held | Exhausted | Replay:
+    """What is held now, or the budget without room, or the earlier request.
+
+    Leases up to twice their length ahead count: beyond that, the clock has gone back since.
+    """
+    once, claim = asked.idempotency, asked.claim
+    granted = NOTHING
+    if once is not None:
+        earlier = store.replay(asked.key_id, once.header, asked.now_s)
+        if earlier is not None:
+            return earlier
+    if claim is not None:
+        day, month = store.spent(asked.key_id, claim.windows)
+        until_s = asked.now_s + 2 * asked.lease_s
+        held = store.leased(asked.key_id, asked.now_s, until_s)
+        found = exhausted(claim.limits, day, month, held, claim.amounts)
+        if found is not None:
+            return found
+        more = 0 if once is not None else spare(claim.limits, day, month, held, claim.amounts)
+        granted = claim.amounts.times(1 + more)
+        store.lease(asked.lease_id, asked.key_id, granted, asked.now_s + asked.lease_s)
+    if once is not None:
+        expires_s = asked.now_s + asked.lease_s
+        store.begin_replay(asked.key_id, once.header, once.body, asked.lease_id, expires_s)
+    return Held(granted)
+
+
+class Settlement(NamedTuple):
+    """What remains of a piece of work."""
+
+    asked: Admission
+    charge: Charge | None = None
+    """`None` = it cost nothing."""
+    day_s: int = 0
+    """When the day began that the charge belongs to."""
+    answer: bytes | None = None
+    """What is kept for its Idempotency-Key; `None` = the key may be used again."""
+    lease_id: int | None = None
+    """The lease that ends with it."""
+
+
+def settle(store: Store, done: Settlement) -> None:
+    """Put the charge in the place of what was held."""
+    if done.lease_id is not None:
+        store.release(done.lease_id)
+    if (once := done.asked.idempotency) is not None:
+        asked = done.asked
+        store.finish_replay(
+            asked.key_id,
+            once.header,
+            asked.lease_id,
+            done.answer,
+            asked.now_s + REMEMBERED_S,
+        )
+    if done.charge is not None:
+        store.charge(done.charge, done.day_s)

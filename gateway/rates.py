@@ -1,0 +1,78 @@
+"""How fast each key may ask: the state of its rates in this process, and the headers about it.
+
+Rates are kept in memory: two processes on one ledger allow twice the rate, and a restart begins
+anew. Budgets are exact; see the ledger.
+"""
+
+import math
+
+from gateway.auth import Caller
+from gateway.errors import Problem, Refusal
+from policies.limits import Pace, paced, refunded
+
+
+class Rates:
+    """GCRA for requests and for tokens, per key. Confined to the event loop."""
+
+    def __init__(self) -> None:
+        self._requests: dict[str, float] = {}
+        self._tokens: dict[str, float] = {}
+
+    def admit(self, caller: Caller, now_s: float) -> None:
+        """Count one request.
+
+        Raises:
+            Refusal: 429 when it comes too early.
+        """
+        limit = caller.limits.rpm
+        if limit is None:
+            return
+        pace = paced(self._requests.get(caller.key_id, 0.0), now_s, limit)
+        if pace.wait_s:
+            raise _too_fast("rpm", "requests", limit, pace)
+        self._requests[caller.key_id] = pace.arrival_s
+
+    def take_tokens(self, caller: Caller, tokens: int, now_s: float) -> None:
+        """Count an upper bound of tokens.
+
+        Raises:
+            Refusal: 429 when they come too early; a request for more than a minute's worth has
+                to wait until nothing is used up.
+        """
+        limit = caller.limits.tpm
+        if limit is None:
+            return
+        pace = paced(self._tokens.get(caller.key_id, 0.0), now_s, limit, tokens)
+        if pace.wait_s:
+            raise _too_fast("tpm", "tokens", limit, pace)
+        self._tokens[caller.key_id] = pace.arrival_s
+
+    def give_back(self, caller: Caller, tokens: int) -> None:
+        """Of the tokens taken, these were not read."""
+        limit = caller.limits.tpm
+        if limit and caller.key_id in self._tokens:
+            self._tokens[caller.key_id] = refunded(self._tokens[caller.key_id], limit, tokens)
+
+
+def _too_fast(name: str, unit: str, limit: int, pace: Pace) -> Refusal:
+    allowed = f"This API key may use {limit} {unit} a minute"
+    if math.isinf(pace.wait_s):
+        return Refusal(Problem("rate_limited", f"{allowed}.", details={"limit": name}))
+    return Refusal(
+        Problem(
+            "rate_limited",
+            f"{allowed}; try again in {pace.wait_s:.1f} s.",
+            details={"limit": name, "allowed": limit},
+            retry_after_s=pace.wait_s,
+            headers=_headers(limit, pace),
+        )
+    )
+
+
+def _headers(limit: int, pace: Pace) -> dict[str, str]:
+    """As in draft-ietf-httpapi-ratelimit-headers-06; reset = seconds until all is back."""
+    return {
+        "ratelimit-limit": str(limit),
+        "ratelimit-remaining": str(pace.remaining),
+        "ratelimit-reset": str(math.ceil(pace.full_s)),
+    }

@@ -1,0 +1,135 @@
+"""Opens the ledger for a gateway: the store, its threads, the key ring, the meter."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from gateway.app import Services
+from gateway.auth import KeyRing
+from gateway.charging import Terms
+from gateway.config import Settings, is_loopback
+from gateway.config_file import ConfigError
+from gateway.config_prices import engine_prices
+from gateway.ledger.books import Books
+from gateway.ledger.calendar import Calendar
+from gateway.ledger.retention import keep_pruned
+from gateway.ledger.sqlite import SqliteStore
+from gateway.ledger.store import Key, StoreError
+from gateway.metering import Metering
+
+_TIDY_EVERY_S = 1.0
+
+
+class NoLedger(Exception):
+    """The ledger cannot be opened. The message says why."""
+
+
+def static_keys(settings: Settings) -> dict[str, str]:
+    """Name → bearer key of `[auth.keys]`."""
+    return {name: key.get_secret_value() for name, key in settings.auth.keys.items()}
+
+
+def open_store(settings: Settings) -> SqliteStore:
+    """The configured store.
+
+    Raises:
+        ConfigError: no ledger is configured.
+        NoLedger: it cannot be opened.
+    """
+    ledger = settings.ledger
+    if not ledger.path:
+        raise ConfigError('ledger.path is empty: set it, e.g. path = "ledger.db" under [ledger]')
+    try:
+        return SqliteStore(ledger.path, synchronous=ledger.synchronous)
+    except StoreError as error:
+        raise NoLedger(f"ledger.path: {error}") from error
+
+
+@contextmanager
+def open_books(settings: Settings, services: Services) -> Iterator[None]:
+    """Give the services what the `[ledger]` section asks for; nothing for an empty path.
+
+    Raises:
+        ConfigError: the address is open to others but there is no key, or a key has a money
+            budget and an engine has no price.
+        NoLedger: the store cannot be opened.
+    """
+    ledger = settings.ledger
+    if not ledger.path:
+        yield
+        return
+    books = Books(lambda: open_store(settings), interval_s=ledger.interval_ms / 1000)
+    try:
+        services.ring = _ring(settings, books)
+        _refuse_open_door(settings, services.ring)
+        _refuse_unpriced(settings, services.ring.keys)
+        prices = engine_prices(settings.prices)
+        terms = Terms(
+            calendar=Calendar(ledger.timezone),
+            prices=prices,
+            price_version=prices.version,
+            durable=ledger.durability == "group",
+            lease_s=ledger.lease_s,
+            longest_s=settings.server.deadline_s,
+        )
+        services.metering = Metering(books.writer, services.rates, terms)
+        services.books = books
+        services.unpriced = prices.unpriced(list(settings.engines), time.time())
+        yield
+    finally:
+        services.metering = services.books = None
+        books.close()
+
+
+@asynccontextmanager
+async def kept(services: Services, retention_days: int) -> AsyncIterator[None]:
+    """The ledger's housekeeping, as long as the block lasts."""
+    books, metering = services.books, services.metering
+    if books is None or metering is None:
+        yield
+        return
+    chores = [
+        asyncio.create_task(_tidied(books, metering)),
+        asyncio.create_task(keep_pruned(books.writer, retention_days * 86_400.0)),
+    ]
+    try:
+        yield
+    finally:
+        for chore in chores:
+            chore.cancel()
+
+
+async def _tidied(books: Books, metering: Metering) -> None:
+    while True:
+        await asyncio.sleep(_TIDY_EVERY_S)
+        metering.retire_idle()
+        books.sweep(time.time())
+
+
+def _ring(settings: Settings, books: Books) -> KeyRing:
+    try:
+        return KeyRing(static_keys(settings), books.source)
+    except StoreError as error:
+        raise NoLedger(f"ledger.path: {error}") from error
+
+
+def _refuse_open_door(settings: Settings, ring: KeyRing) -> None:
+    host = settings.server.host
+    if ring.open and not is_loopback(host):
+        raise ConfigError(
+            f"server.host is '{host}', which others can reach, but there are no keys; "
+            "make one with 'tiergate keys create NAME' or bind to 127.0.0.1"
+        )
+
+
+def _refuse_unpriced(settings: Settings, keys: list[Key]) -> None:
+    prices, now_s = engine_prices(settings.prices), time.time()
+    unpriced = prices.unpriced(list(settings.engines), now_s)
+    for key in keys:
+        money = (key.limits.nanos_per_day, key.limits.nanos_per_month)
+        if unpriced and any(limit is not None for limit in money) and key.revoked_s is None:
+            raise ConfigError(
+                f"the key '{key.name}' has a money budget, but the engine '{unpriced[0]}' has no "
+                f"price; write [[prices.engines.{unpriced[0]}]]"
+            )

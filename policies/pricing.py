@@ -1,0 +1,103 @@
+"""What work costs: tokens and engine time to money, without a float in between.
+
+Money is a whole number of *nanos*, 1e-9 of the currency: a token at 0.042 a million is 42 of them.
+Each engine's share is rounded once, half up, so that sums are exact in any order.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+NANOS = 10**9
+"""Nanos in one unit of a currency."""
+
+_TOKENS = 10**6
+_HOUR_US = 3600 * 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What one engine spent on one request."""
+
+    engine: str
+    tokens: int
+    busy_us: int
+    """Engine time in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """What an engine or a hosted model costs from a moment on."""
+
+    from_s: int
+    """Unix time in seconds from which it holds, until the next tariff of the same name."""
+    million_tokens: int = 0
+    """Nanos for a million tokens."""
+    hour: int = 0
+    """Nanos for an hour of engine time."""
+
+    def cost(self, tokens: int, busy_us: int = 0) -> int:
+        """Nanos for this much work, rounded once, half up."""
+        over = tokens * self.million_tokens * _HOUR_US + busy_us * self.hour * _TOKENS
+        under = _TOKENS * _HOUR_US
+        return (2 * over + under) // (2 * under)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """Every tariff that is known, by name. A name without one is *unpriced*, never free."""
+
+    currency: str
+    """ISO 4217, e.g. `USD`."""
+    tariffs: Mapping[str, Sequence[Tariff]]
+    """Name → tariffs, earliest first."""
+
+    def tariff(self, name: str, at_s: float) -> Tariff | None:
+        """What holds for `name` at a moment (unix seconds); `None` = unpriced."""
+        found = None
+        for tariff in self.tariffs.get(name, ()):
+            if tariff.from_s <= at_s:
+                found = tariff
+        return found
+
+    def cost_each(self, uses: Sequence[Use], at_s: float) -> tuple[int | None, ...]:
+        """Nanos for each engine's work, in the order of `uses`; `None` where it is unpriced."""
+        tariffs = [self.tariff(use.engine, at_s) for use in uses]
+        return tuple(
+            None if tariff is None else tariff.cost(use.tokens, use.busy_us)
+            for use, tariff in zip(uses, tariffs, strict=True)
+        )
+
+    def cost(self, uses: Sequence[Use], at_s: float) -> int | None:
+        """Nanos for the work of all engines; `None` if one of them is unpriced."""
+        return total(self.cost_each(uses, at_s))
+
+    def unpriced(self, names: Sequence[str], at_s: float) -> tuple[str, ...]:
+        """Those of `names` that have no price at a moment, in their order."""
+        return tuple(name for name in names if self.tariff(name, at_s) is None)
+
+    @property
+    def version(self) -> str:
+        """Eight hexadecimal digits that change whenever a price does; kept with every charge."""
+        said = [self.currency] + [
+            f"{name}:{tariff.from_s}:{tariff.million_tokens}:{tariff.hour}"
+            for name in sorted(self.tariffs)
+            for tariff in self.tariffs[name]
+        ]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()[:8]
+
+
+def total(costs: Sequence[int | None]) -> int | None:
+    """The sum in nanos; `None` if one is unpriced. No work costs nothing, whoever does it."""
+    priced = [cost for cost in costs if cost is not None]
+    return sum(priced) if len(priced) == len(costs) else None
+
+
+def break_even_tokens(hosted: Tariff, owned_hour: int, hours: float) -> float | None:
+    """Tokens over `hours` at which the hosted model costs as much as owning (nanos an hour).
+
+    `None` = never: the hosted model is free.
+    """
+    if hosted.million_tokens == 0:
+        return None
+    return owned_hour * hours * _TOKENS / hosted.million_tokens

@@ -1,0 +1,100 @@
+"""Requests that are sent again: one answer, one charge."""
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from engines.scripted import ScriptedEngine
+from tests.gateway.conftest import ASK, Gateway, bearer, charged, ledger_settings
+from tests.gateway.test_metering import PATH, words
+
+
+async def test_the_same_idempotency_key_is_answered_once(gateway: Gateway, tmp_path: Path) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=100_000) | {"idempotency-key": "order-7"}
+    engine = ScriptedEngine()
+    with gateway(settings, engine) as client:
+        first = await client.post(PATH, json=ASK, headers=key)
+        again = await client.post(PATH, json=ASK, headers=key)
+        other = await client.post(PATH, json=ASK | {"state": "else"}, headers=key)
+    with gateway(settings, engine) as client:
+        after_restart = await client.post(PATH, json=ASK, headers=key)
+
+    assert first.content == again.content == after_restart.content
+    assert "x-tiergate-replayed" not in first.headers
+    assert again.headers["x-tiergate-replayed"] == "true"
+    assert other.status_code == 409
+    assert engine.reads == len(charged(settings)) == 1
+
+
+async def test_an_idempotency_key_belongs_to_its_key(gateway: Gateway, tmp_path: Path) -> None:
+    settings = ledger_settings(tmp_path)
+    header = {"idempotency-key": "order-7"}
+    one, two = bearer(settings, "one") | header, bearer(settings, "two") | header
+    with gateway(settings) as client:
+        await client.post(PATH, json=ASK, headers=one)
+        theirs = await client.post(PATH, json=words(2), headers=two)
+
+    assert theirs.status_code == 200
+    assert len(charged(settings)) == 2
+
+
+async def test_an_idempotency_key_is_free_again_after_a_failure(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings) | {"idempotency-key": "order-7"}
+    with gateway(settings, ScriptedEngine(max_tokens=3)) as client:
+        refused = await client.post(PATH, json=words(4), headers=key)
+        answered = await client.post(PATH, json=words(3), headers=key)
+
+    assert (refused.status_code, answered.status_code) == (400, 200)
+
+
+@pytest.mark.parametrize(
+    "header", [{"idempotency-key": "order-7"}, {"x-typesafe-retry-count": "1"}]
+)
+async def test_the_same_request_in_flight_is_read_once(
+    gateway: Gateway, tmp_path: Path, header: dict[str, str]
+) -> None:
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=100_000)
+    with gateway(settings, engine) as client:
+        first = asyncio.create_task(client.post(PATH, json=ASK, headers=key | header))
+        while not engine.entered:
+            await asyncio.sleep(0.001)
+        others = [
+            asyncio.create_task(client.post(PATH, json=ASK, headers=key | header)) for _ in range(5)
+        ]
+        await asyncio.sleep(0.05)
+        hold.set()
+        answers = await asyncio.gather(first, *others)
+
+    assert {answer.content for answer in answers} == {answers[0].content}
+    assert engine.reads == len(charged(settings)) == 1
+
+
+async def test_who_joined_a_request_is_answered_when_its_caller_leaves(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings)
+    with gateway(settings, engine) as client:
+        first = asyncio.create_task(client.post(PATH, json=ASK, headers=key))
+        while not engine.entered:
+            await asyncio.sleep(0.001)
+        retry = key | {"x-typesafe-retry-count": "1"}
+        second = asyncio.create_task(client.post(PATH, json=ASK, headers=retry))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        hold.set()
+        answer = await second
+
+    assert answer.status_code == 200
+    assert sorted(one["status"] for one in charged(settings)) == [200, 499]
