@@ -1,4 +1,4 @@
-"""`python -m bench BENCH`: edge | instructions | starter | laya."""
+"""`python -m bench BENCH`: edge | ledger | instructions | starter | laya."""
 
 import importlib
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 _BENCHES = {
     "edge": "bench.edge_command",
+    "ledger": "bench.ledger",
     "instructions": "bench.callgrind",
     "starter": "bench.starter",
     "laya": "bench.laya",
