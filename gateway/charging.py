@@ -73,7 +73,7 @@ def charge_of(
         choices=choices,
         scores=scores,
         status=status,
-        cached=status == 200 and not any(step.tokens for step in charged),
+        cached=status == 200 and not any(step.seconds for step in steps),
         nanos=nanos,
         price_version=None if nanos is None else terms.price_version,
     )

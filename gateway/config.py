@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from gateway.config_ledger import LedgerSection
-from gateway.config_prices import PricesSection
+from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
 
 
@@ -205,6 +205,7 @@ class Settings(Section):
     }
     """One table per model that clients may name."""
     prices: PricesSection = PricesSection()
+    pricing: PricingSection = PricingSection()
 
     @model_validator(mode="after")
     def _refuse_loose_ends(self) -> "Settings":

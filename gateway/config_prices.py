@@ -7,7 +7,7 @@ high or is given for one token, is refused rather than billed.
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -119,6 +119,14 @@ class PricesSection(Section):
             if any(tariff.usd_per_hour is not None for tariff in tariffs):
                 raise ValueError(f"prices.hosted.{name} is priced by the hour; write tokens only")
         return self
+
+
+class PricingSection(Section):
+    """`[pricing]`: what a key pays for: every token that every engine read for it."""
+
+    cached: Literal["zero", "full"] = "zero"
+    """A question that is answered from a memo costs no tokens (`zero`), or as many as its first
+    reading (`full`). Its request is counted either way."""
 
 
 def engine_prices(prices: PricesSection) -> PriceList:

@@ -19,7 +19,7 @@ from gateway.config import (
 )
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
-from gateway.config_prices import MachineSection, PricesSection, TariffSection
+from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "server": ServerSection,
@@ -34,6 +34,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "prices": PricesSection,
     "prices.engines.NAME, or prices.hosted.NAME": TariffSection,
     "prices.machines.NAME": MachineSection,
+    "pricing": PricingSection,
 }
 """Heading → section, in the order of the page."""
 

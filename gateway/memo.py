@@ -29,12 +29,18 @@ class Memo:
     read once.
     """
 
-    def __init__(self, reader: Reader, digest: str, max_bytes: int) -> None:
-        """`digest` is the engine's own, see `engines.contract.Facts`."""
+    def __init__(
+        self, reader: Reader, digest: str, max_bytes: int, *, hits_cost: bool = False
+    ) -> None:
+        """`digest` is the engine's own, see `engines.contract.Facts`.
+
+        With `hits_cost` what was not read carries the tokens of its first reading, else 0.
+        """
         self._reader = reader
         self._digest = digest.encode()
         self._kept: LRUCache[_Key, Reading] = LRUCache(max_bytes, getsizeof=_bytes_of)
         self._coming: dict[_Key, asyncio.Future[None]] = {}
+        self._hits_cost = hits_cost
         self.hits = 0
         self.misses = 0
 
@@ -48,7 +54,8 @@ class Memo:
     ) -> Mapping[str, Reading]:
         """Question id → reading, for every question of the inquiry, in its order.
 
-        What was not read for this inquiry carries 0 tokens: somebody has paid for it already.
+        What was not read for this inquiry carries 0 tokens: somebody has paid for it already;
+        unless `hits_cost`.
 
         Raises:
             EngineError: as the reader behind said; nothing is remembered of failures.
@@ -73,7 +80,7 @@ class Memo:
         readings = {}
         for name, key in keys.items():
             readings[name] = found[key]
-            found[key] = _paid(found[key])  # twins of one inquiry are read once
+            found[key] = self._again(found[key])  # twins of one inquiry are read once
         return readings
 
     async def _read_own(
@@ -102,7 +109,11 @@ class Memo:
 
     def _keep(self, key: _Key, reading: Reading) -> None:
         if _bytes_of(reading) <= self._kept.maxsize:
-            self._kept[key] = _paid(reading)
+            self._kept[key] = self._again(reading)
+
+    def _again(self, reading: Reading) -> Reading:
+        """The reading as whoever gets it without having it read pays for it."""
+        return reading if self._hits_cost or not reading.tokens else replace(reading, tokens=0)
 
     def _keys(self, inquiry: Inquiry) -> dict[str, _Key]:
         """Question id → what its reading depends on, hashed. Key order counts: models see it."""
@@ -114,11 +125,6 @@ class Memo:
             own.update(_exact(_content(question)))
             keys[name] = own.digest()
         return keys
-
-
-def _paid(reading: Reading) -> Reading:
-    """The same reading for somebody who does not have to pay for it."""
-    return replace(reading, tokens=0) if reading.tokens else reading
 
 
 def _content(question: Question) -> object:

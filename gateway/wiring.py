@@ -134,7 +134,7 @@ def only_model(settings: Settings, model: str | None) -> Settings:
 def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> None:
     """Make the lanes' models available to requests."""
     targets: dict[str, Target] = {}
-    readers = {name: _reader(lane, settings.engines[name]) for name, lane in lanes.items()}
+    readers = {name: _reader(lane, settings, name) for name, lane in lanes.items()}
     for name, section in settings.models.items():
         target = Target(name, readers[section.engine])
         targets |= dict.fromkeys((name, *section.aliases), target)
@@ -145,10 +145,14 @@ def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> N
     services.ready = True
 
 
-def _reader(lane: Lane, section: EngineSection) -> Reader:
+def _reader(lane: Lane, settings: Settings, engine: str) -> Reader:
     """The lane, behind a memo where the engine's section wants one."""
+    section = settings.engines[engine]
     memo_bytes = section.memo_bytes if isinstance(section, LayaEngineSection) else 0
-    return Memo(lane, lane.engine.facts.digest, memo_bytes) if memo_bytes else lane
+    if not memo_bytes:
+        return lane
+    hits_cost = settings.pricing.cached == "full"
+    return Memo(lane, lane.engine.facts.digest, memo_bytes, hits_cost=hits_cost)
 
 
 def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:

@@ -88,6 +88,7 @@ def test_no_engine_has_a_price_by_default_and_hosted_models_have() -> None:
             "prices.engines.starter",
             "same day",
         ),
+        ("[pricing]\ncached = 'half'\n", "pricing.cached", "'full'"),
     ],
 )
 def test_a_price_that_cannot_be_meant_is_refused_by_name(

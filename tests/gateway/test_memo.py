@@ -143,6 +143,17 @@ async def test_twins_within_one_request_are_read_once() -> None:
     assert len(reader.asked[0].questions) == 1
 
 
+async def test_a_hit_may_cost_what_its_first_reading_did() -> None:
+    reader = CountingReader()
+    memo = Memo(reader, "digest", 100_000, hits_cost=True)
+
+    first = await memo.read(ask(a=Noul("Is it?"), b=Noul("Is it?")), patience_s=1.0)
+    again = await memo.read(ask(c=Noul("Is it?")), patience_s=1.0)
+
+    assert [first["a"].tokens, first["b"].tokens, again["c"].tokens] == [7, 7, 7]
+    assert len(reader.asked) == 1
+
+
 async def test_when_the_first_asker_leaves_the_next_one_reads_for_itself() -> None:
     reader = CountingReader()
     reader.release.clear()

@@ -1,0 +1,53 @@
+"""Charges: what the ledger keeps of an answer that was read, and of one that was not."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Literal
+
+import pytest
+
+from engines.contract import Inquiry, Noul, Tally
+from engines.lane import Lane, rows
+from engines.scripted import ScriptedEngine
+from gateway.auth import ANONYMOUS
+from gateway.charging import Order, Terms, charge_of
+from gateway.config_prices import PricesSection, TariffSection, engine_prices
+from gateway.decide import decide
+from gateway.ledger.calendar import Calendar
+from gateway.ledger.store import Charge
+from gateway.memo import Memo
+
+PRICES = engine_prices(
+    PricesSection(
+        engines={
+            "e": (
+                TariffSection(effective=date(2026, 1, 1), usd_per_million_tokens=Decimal("0.05")),
+            )
+        }
+    )
+)
+NOW_S = 1_796_000_000.0
+
+
+async def charged(reader: Memo) -> Charge:
+    inquiry = Inquiry("three little words", {"q": Noul("Is it?")})
+    decision = await decide(inquiry, "m", reader, patience_s=5.0, tally=Tally())
+    order = Order(ANONYMOUS, "r", None, "m", "e", inquiry, b"")
+    terms = Terms(Calendar(), PRICES, PRICES.version)
+    charge = charge_of(order, decision.steps, 200, terms, NOW_S)
+    assert charge.tokens == decision.tokens
+    return charge
+
+
+@pytest.mark.parametrize(("cached", "tokens"), [("zero", 0), ("full", 3)])
+async def test_a_cached_answer_costs_what_the_configuration_says_and_is_counted_as_such(
+    cached: Literal["zero", "full"], tokens: int
+) -> None:
+    lane = Lane("e", ScriptedEngine(), rows(1), max_waiting=8)
+    memo = Memo(lane, "digest", 100_000, hits_cost=cached == "full")
+
+    first, again = await charged(memo), await charged(memo)
+    lane.close(drain_s=5.0)
+
+    assert (first.tokens, first.nanos, first.cached) == (3, 150, False)
+    assert (again.tokens, again.nanos, again.cached) == (tokens, tokens * 50, True)
