@@ -231,6 +231,7 @@ async def _serve(
             backlog=settings.server.backlog,
             http=Protocol,
             lifespan="off",
+            proxy_headers=False,  # nothing here depends on who is in front
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=max(1, round(settings.server.drain_s)),
