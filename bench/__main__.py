@@ -1,4 +1,4 @@
-"""`python -m bench BENCH`: edge | ledger | instructions | starter | laya."""
+"""`python -m bench BENCH`: edge | ledger | memo | instructions | starter | laya."""
 
 import importlib
 import sys
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 _BENCHES = {
     "edge": "bench.edge_command",
     "ledger": "bench.ledger",
+    "memo": "bench.memo",
     "instructions": "bench.callgrind",
     "starter": "bench.starter",
     "laya": "bench.laya",
