@@ -207,15 +207,6 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
             return refused(error, request.scope)
         return _json(model_list(services.cards))
 
-    async def used(request: Request) -> Response:
-        try:
-            authorization = dict(request.scope["headers"]).get(b"authorization", b"")
-            caller = services.admit(authorization)
-            asked = dict(request.query_params)
-            return _json(await usage_answer(services.books, caller, asked, time.time()))
-        except Refusal as error:
-            return refused(error, request.scope)
-
     async def usage(request: Request) -> Response:
         try:
             caller = services.caller(request)
@@ -253,8 +244,8 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
     for prefix in ("", "/v1"):  # clients that were told `…/v1` as their base ask for /v1/v1/…
         routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
         routes.append(Route(prefix + "/v1/models", models))
-        routes.append(Route(prefix + USAGE_PATH, used))
-    routes += [Route("/health", health), Route("/ready", ready), Route(USAGE_PATH, usage)]
+        routes.append(Route(prefix + USAGE_PATH, usage))
+    routes += [Route("/health", health), Route("/ready", ready)]
     routes += [Route(path, admin(action), methods=[method]) for method, path, action in ROUTES]
     app = Starlette(
         routes=routes,
