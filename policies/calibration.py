@@ -5,7 +5,32 @@ Neural Networks", ICML 2017 (sections 3 and 4.2).
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How the log-weights of one engine become probabilities that mean what they say."""
+
+    temperature: float = 1.0
+    """Divides the log-weights; positive."""
+    knots: tuple[tuple[float, float], ...] = ()
+    """Isotonic map as (probability of the likeliest label, probability that it is right), both
+    rising, at least two points; empty = the probability itself. Linear between the points."""
+
+    def likelihood(self, top: float) -> float:
+        """The probability in [0, 1] that an answer is right whose own probability is `top`."""
+        if not self.knots:
+            return top
+        at = bisect_right(self.knots, (top, math.inf))
+        if at == 0:
+            return self.knots[0][1]
+        if at == len(self.knots):
+            return self.knots[-1][1]
+        (x0, y0), (x1, y1) = self.knots[at - 1], self.knots[at]
+        return y0 + (y1 - y0) * (top - x0) / (x1 - x0)
 
 
 def probabilities(log_weights: Sequence[float], temperature: float = 1.0) -> list[float]:
