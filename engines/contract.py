@@ -6,7 +6,7 @@ decided in policies/.
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
@@ -17,6 +17,10 @@ Text: TypeAlias = str | list["Json"] | dict[str, "Json"]
 """What the wire allows where a person would write prose: a string, or structured content."""
 
 Kind = Literal["noul", "choice", "score"]
+
+NativeConfidence = Literal["entropy", "top"]
+"""Of choices and scores: one minus the normalised entropy, or the largest probability. Of a noul
+it is the larger of the two probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,13 @@ class Facts:
     """The longest sequence it reads; `None` = no limit of its own."""
     not_competent: frozenset[Kind] = frozenset()
     """Kinds whose readings carry the doubt `not_competent`."""
+    images: bool = False
+    """Whether it can see the images of an inquiry."""
+    joint: bool = False
+    """Whether the questions of an inquiry are read together, so that it cannot be asked again with
+    some of them."""
+    native_confidence: NativeConfidence | None = None
+    """The formula of the confidence that the model's own server reports; `None` = it has none."""
     notes: str = ""
     """One sentence for a person choosing a model."""
 
@@ -201,11 +212,36 @@ class Unreadable(EngineError):
         max_tokens: int | None = None,
     ) -> None:
         super().__init__(message)
+        self.of_each: Mapping[str, Unreadable] = {} if question is None else {question: self}
+        """Question id → why, for every question that cannot be read; see `prepared_each`."""
         self.reason = reason
         self.question = question
         """Id of the question that cannot be read; `None` = the inquiry as a whole."""
         self.tokens = tokens
         self.max_tokens = max_tokens
+
+
+def prepared_each(
+    questions: Mapping[str, Question], prepare: Callable[[str, Question], P]
+) -> list[P]:
+    """What `prepare` makes of each question, in order.
+
+    Raises:
+        Unreadable: the first one's, with those of all others in `of_each`, so that whoever asked
+            can leave these questions out and ask again.
+    """
+    pieces = []
+    refused: dict[str, Unreadable] = {}
+    for name, question in questions.items():
+        try:
+            pieces.append(prepare(name, question))
+        except Unreadable as error:
+            refused[name] = error
+    if refused:
+        first = next(iter(refused.values()))
+        first.of_each = refused
+        raise first
+    return pieces
 
 
 class Busy(EngineError):

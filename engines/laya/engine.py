@@ -20,6 +20,7 @@ from engines.contract import (
     Score,
     Unreadable,
     kind_of,
+    prepared_each,
 )
 from engines.laya import tournament
 from engines.laya.artifact import Precision
@@ -105,15 +106,16 @@ class LayaEngine(Engine[_Piece]):
         hint_decides = hint != "undecided"
         spoken = hint if hint_decides else self._verdict(inquiry.state)
         states: dict[int, State] = {}
-        pieces = []
-        for name, question in inquiry.questions.items():
+
+        def piece(name: str, question: Question) -> _Piece:
             asked = "undecided" if hint_decides else self._verdict(_said(question))
             desk = self._desk(name, spoken, asked)
             state = states.get(id(desk))
             if state is None:
                 state = states[id(desk)] = desk.state(inquiry.state)
-            pieces.append(self._piece(name, question, desk, state))
-        return pieces
+            return self._piece(name, question, desk, state)
+
+        return prepared_each(inquiry.questions, piece)
 
     def read(self, batch: Sequence[_Piece]) -> Sequence[Mapping[str, Reading]]:
         """For each piece: its question's reading."""
@@ -191,6 +193,7 @@ class LayaEngine(Engine[_Piece]):
             model="+".join(_name(desk, self._settings.precision) for desk in desks),
             digest=digest.hexdigest(),
             max_tokens=max(desk.budget.max_len for desk in desks),
+            native_confidence="entropy",
             notes="A Laya checkpoint: yes/no, choices and scores, one short text per question.",
         )
 

@@ -26,6 +26,7 @@ from engines.contract import (
     Score,
     Unreadable,
     kind_of,
+    prepared_each,
 )
 from engines.starter import render
 from engines.starter.embed import Embedder, Vector
@@ -118,7 +119,7 @@ class StarterEngine(Engine[_Piece]):
         if not row.fits:
             raise _too_long("the state", row, Reason.TOO_LONG, None)
         state = _Passage(row)
-        return [self._piece(name, ask, state) for name, ask in inquiry.questions.items()]
+        return prepared_each(inquiry.questions, lambda name, ask: self._piece(name, ask, state))
 
     def read(self, batch: Sequence[_Piece]) -> Sequence[Mapping[str, Reading]]:
         """For each piece: its question's reading; what the others are changes nothing.

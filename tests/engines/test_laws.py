@@ -145,6 +145,28 @@ def test_a_state_that_is_too_long_is_unreadable_with_both_counts(engine: Engine[
     assert str(refused.value.tokens) in str(refused.value)
 
 
+def test_every_question_that_cannot_be_read_is_named_at_once(engine: Engine[Any]) -> None:
+    long = "and another word " * 3000
+    questions: dict[str, Question] = {
+        "fine": Noul("Is it?"),
+        "long": Noul(long),
+        "longer": Choice({"a": None, "b": None}, long),
+        "fine too": Choice({"a": None, "b": None}, "Which?"),
+    }
+
+    try:
+        engine.prepare(Inquiry("a state", questions))
+    except Unreadable as error:
+        refused = error.of_each
+    else:
+        pytest.skip("this engine reads them all")
+
+    assert set(refused) == {"long", "longer"}
+    assert all(error.reason is Reason.INSTRUCTIONS_CUT for error in refused.values())
+    rest = {name: asked for name, asked in questions.items() if name not in refused}
+    assert set(read(engine, Inquiry("a state", rest))) == set(rest)
+
+
 def test_a_change_at_the_very_end_of_a_long_state_is_seen(engine: Engine[Any]) -> None:
     question = Choice({"refund": None, "password": None, "weather": None}, "What is it about?")
     filler = "the customer writes about many things and goes on and on " * 8
