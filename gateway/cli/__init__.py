@@ -1,4 +1,4 @@
-"""The command line: `tiergate serve | ask | check | models | keys | usage | engine`.
+"""The command line: `tiergate serve | ask | check | models | keys | usage | engine | question`.
 
 Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 4 environment.
 """
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from gateway import __version__
-from gateway.cli import ask, check, engine, keys, models, serve, usage
+from gateway.cli import ask, check, engine, keys, models, question, serve, usage
 from gateway.cli.grammar import ENVIRONMENT, USAGE
 from gateway.cli.http import Unreachable
 from gateway.config_file import ConfigError
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tiergate {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (serve, ask, check, models, keys, usage, engine):
+    for command in (serve, ask, check, models, keys, usage, engine, question):
         command.add_to(commands)
     return top
 

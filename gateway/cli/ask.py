@@ -42,7 +42,8 @@ def add_to(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print the answers; 2 when the request is refused, 4 when it cannot be answered."""
-    body: dict[str, Any] = {"state": _state(chosen), "questions": _questions(chosen.questions)}
+    state = read_state(chosen.file) if chosen.state is None else chosen.state
+    body: dict[str, Any] = {"state": state, "questions": read_questions(chosen.questions)}
     if chosen.model is not None:
         body["model"] = chosen.model
     if chosen.url:
@@ -80,11 +81,13 @@ def _here(chosen: argparse.Namespace, body: dict[str, Any]) -> tuple[int, Any]:
         return found.status, json.loads(systemone.encode_problem(found))
 
 
-def _state(chosen: argparse.Namespace) -> Any:
-    """The state; a file that parses to an object, array or string is taken as JSON."""
-    if chosen.state is not None:
-        return chosen.state
-    text = _text(chosen.file)
+def read_state(path: str) -> Any:
+    """The state in a file; what parses to an object, array or string is taken as JSON.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    text = _text(path)
     try:
         parsed = json.loads(text)
     except ValueError:
@@ -92,7 +95,12 @@ def _state(chosen: argparse.Namespace) -> Any:
     return parsed if isinstance(parsed, str | dict | list) else text
 
 
-def _questions(path: str) -> Any:
+def read_questions(path: str) -> Any:
+    """The questions in a JSON file, alone or under `questions`; not validated yet.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not JSON.
+    """
     try:
         parsed = json.loads(_text(path))
     except ValueError as error:
