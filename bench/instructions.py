@@ -10,7 +10,7 @@ from collections.abc import Callable
 from bench.bodies import bodies
 from engines.scripted import ScriptedEngine
 from gateway.config import Settings
-from gateway.decide import Decision, Step
+from gateway.decision import Decision, Step
 from gateway.dialects import systemone
 from gateway.wiring import new_services
 from policies.answers import answer

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from typing import Protocol
 
 import orjson
 from starlette.applications import Starlette
@@ -14,13 +14,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engines.contract import EngineError, Tally
+from engines.contract import EngineError, Inquiry
 from gateway.admin import ROUTES, Action, Desk, admin_answer
 from gateway.auth import Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
 from gateway.cards import Card, model_list
 from gateway.charging import Order
-from gateway.decide import Decision, Reader, decide
+from gateway.decide import decide
+from gateway.decision import Decision, Spending
 from gateway.dialects import systemone
 from gateway.errors import Problem, Refusal, problem, refusal
 from gateway.leash import Leash
@@ -28,6 +29,7 @@ from gateway.ledger.books import Books
 from gateway.metering import Metering, Served
 from gateway.middleware import RequestMiddleware
 from gateway.multipart import parts
+from gateway.plan import Means, Plan, Promised
 from gateway.rates import Rates
 from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
@@ -36,13 +38,14 @@ _LOG = logging.getLogger("tiergate")
 _COLD_RETRY_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a model name leads to."""
+class Witness(Protocol):
+    """Whoever looks at the decisions of cascades, after they are made."""
 
-    model: str
-    """The concrete model, never an alias."""
-    reader: Reader
+    def saw(
+        self, caller: Caller, request_id: str, plan: Plan, inquiry: Inquiry, decision: Decision
+    ) -> None:
+        """Must return at once; the answer waits for it."""
+        ...
 
 
 class Services:
@@ -69,8 +72,11 @@ class Services:
         self.deadline_s = deadline_s
         self.default_model = default_model
         self.ready = False
-        self.targets: Mapping[str, Target] = {}
-        """Model name or alias → target; empty until `ready`."""
+        self.plans: Mapping[str, Plan] = {}
+        """Model name or alias → how it is answered; empty until `ready`."""
+        self.promises: Mapping[str, Promised] = {}
+        """Engine → whether what was promised about it holds; only of engines with a promise."""
+        self.witness: Witness | None = None
         self.cards: tuple[Card, ...] = ()
         self.engines: Mapping[str, Mapping[str, object]] = {}
         """Engine name → what `/ready` says of it."""
@@ -87,8 +93,8 @@ class Services:
         """Who sent a request. Raises: Refusal: see `admit`."""
         return self.admit(dict(request.scope["headers"]).get(b"authorization", b""))
 
-    def target(self, model: str | None) -> Target:
-        """The target of a model name; of the default model for `None`.
+    def plan(self, model: str | None) -> Plan:
+        """The plan of a model name; of the default model for `None`.
 
         Raises:
             Refusal: 503 while engines are loading, 400 for a name that is not there.
@@ -98,11 +104,11 @@ class Services:
                 "not_ready", "The models are still loading.", retry_after_s=_COLD_RETRY_S
             )
             raise Refusal(cold)
-        found = self.targets.get(self.default_model if model is None else model)
+        found = self.plans.get(self.default_model if model is None else model)
         if found is None:
             raise refusal(
                 "unknown_model",
-                f"There is no model of that name; there are: {', '.join(self.targets)}.",
+                f"There is no model of that name; there are: {', '.join(self.plans)}.",
             )
         return found
 
@@ -125,6 +131,8 @@ class Ask:
             (b"content-length", str(len(body)).encode()),
             (b"x-tiergate-engine", decision.steps[-1].engine.encode()),
         ]
+        if decision.routes:
+            headers += systemone.route_headers(decision)
         if replayed:
             headers.append((b"x-tiergate-replayed", b"true"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -147,34 +155,37 @@ class Ask:
         model, inquiry = await offload_if_large(
             len(body), lambda: systemone.decode(body, others, services.ask)
         )
-        target = services.target(model)
-        caller.require_model(target.model, model or services.default_model)
+        plan = services.plan(model)
+        caller.require_model(plan.model, model or services.default_model)
+        formula = systemone.formula(headers.get(b"x-tiergate-confidence")) or caller.confidence
+        request_id = scope["tiergate.request_id"].decode()
 
         def leashed() -> Leash:
             return Leash(services.deadline_s, self._late, receive)
 
-        async def read(tally: Tally | None = None) -> Decision:
-            patience_s = services.deadline_s
-            decision = await decide(
-                inquiry, target.model, target.reader, patience_s=patience_s, tally=tally
-            )
-            return decision if caller.confidence == "jev" else decision.by(caller.confidence)
+        async def read(spending: Spending, most_escalations: int | None = None) -> Decision:
+            cost_of_error = plan.rules.cost_by_key.get(caller.name)
+            means = Means(services.deadline_s, most_escalations, cost_of_error)
+            decision = await decide(inquiry, plan, means, spending)
+            if services.witness is not None and decision.routes:
+                services.witness.saw(caller, request_id, plan, inquiry, decision)
+            return decision
 
         if services.metering is None:
             with leashed():
-                return Served(await read())
+                return Served((await read(Spending())).by(formula))
         order = Order(
             caller,
-            scope["tiergate.request_id"].decode(),
+            request_id,
             model,
-            target.model,
-            target.reader.name,
+            plan,
             inquiry,
             sent,
             headers.get(b"idempotency-key") or None,
             headers.get(b"x-typesafe-retry-count", b"0") != b"0",
         )
-        return await services.metering.serve(order, leashed, read)
+        decision, replayed = await services.metering.serve(order, leashed, read)
+        return Served(decision.by(formula), replayed)
 
     def _late(self) -> Refusal:
         seconds = f"{self._services.deadline_s:g} s"
@@ -202,7 +213,7 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
     async def models(request: Request) -> Response:
         try:
             services.caller(request).require("decide")
-            services.target(None)
+            services.plan(None)
         except Refusal as error:
             return refused(error, request.scope)
         return _json(model_list(services.cards))
@@ -222,7 +233,7 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
                 caller = services.caller(request)
                 caller.require("admin")
                 body = await read_body(head({}), request.receive, services.body)
-                desk = Desk(services.books, tuple(services.targets), services.unpriced)
+                desk = Desk(services.books, tuple(services.plans), services.unpriced)
                 name = request.path_params.get("name", "")
                 found = await admin_answer(action, caller, desk, name, body)
             except Refusal as error:

@@ -1,18 +1,19 @@
 """From a decision to its charge, and from a budget without room to its refusal."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from engines.contract import Choice, Inquiry, Noul
 from gateway.auth import Caller
-from gateway.decide import Step
+from gateway.decision import Step
 from gateway.errors import Problem, Refusal
 from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge, ChargedStep
+from gateway.plan import Plan
 from policies.limits import Exhausted
 from policies.pricing import PriceList, total
 
@@ -24,14 +25,24 @@ class Order(NamedTuple):
     request_id: str
     asked: str | None
     """The model's name as sent."""
-    model: str
-    engine: str
+    plan: Plan
     inquiry: Inquiry
     body: bytes
     """Decoded, before anything is taken apart."""
     idempotency_key: bytes | None = None
     retried: bool = False
     """Whether the caller says that it sent the same before."""
+
+
+class Ended(NamedTuple):
+    """How the work on an order ended."""
+
+    steps: Sequence[Step]
+    """What every engine did, also where there is no answer."""
+    status: int
+    """As answered; 499 when the caller left."""
+    reasons: Mapping[str, int] | None = None
+    """Why questions went up → how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +59,9 @@ class Terms:
     """How long work may take, for bounds of engines that are priced by time."""
 
 
-def charge_of(
-    order: Order, steps: Sequence[Step], status: int, terms: Terms, at_s: float
-) -> Charge:
-    """The row of the ledger for these steps of an order that was admitted at `at_s`."""
-    charged = tuple([_charged(step, terms.prices, at_s) for step in steps])
+def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
+    """The row of the ledger for an order that was admitted at `at_s` and has ended so."""
+    charged = tuple([_charged(step, terms.prices, at_s) for step in ended.steps])
     nanos = total([step.nanos for step in charged])
     nouls = choices = scores = 0
     for question in order.inquiry.questions.values():
@@ -67,13 +76,15 @@ def charge_of(
         key_id=order.caller.key_id,
         request_id=order.request_id,
         model_asked=order.asked,
-        model_served=order.model,
+        model_served=order.plan.model,
         steps=charged,
         nouls=nouls,
         choices=choices,
         scores=scores,
-        status=status,
-        cached=status == 200 and not any(step.seconds for step in steps),
+        status=ended.status,
+        escalated=sum(ended.reasons.values()) if ended.reasons else 0,
+        reasons=ended.reasons or None,
+        cached=ended.status == 200 and not any(step.seconds for step in ended.steps),
         nanos=nanos,
         price_version=None if nanos is None else terms.price_version,
     )

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
+from gateway.config_cascade import CascadeSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
@@ -175,14 +176,33 @@ EngineSection = Annotated[
 class ModelSection(Section):
     """`[models.<name>]`: a name that clients may ask for."""
 
-    engine: Name
+    engine: Name | None = None
     """Which `[engines.<name>]` answers."""
+    tiers: tuple[Name, ...] = Field(default=(), strict=False)
+    """Instead of `engine`: several, the cheapest first. See `[cascade]`."""
+    mode: Literal["off", "shadow", "enforce"] | None = None
+    """`cascade.mode` for this model."""
+    cost_of_error: float | None = Field(default=None, ge=0, le=1_000_000)
+    """`cascade.cost_of_error` for this model."""
     aliases: tuple[Name, ...] = Field(default=(), strict=False)
     """Other names for the same model, e.g. those of the hosted API."""
     description: str = ""
     """Shown by `GET /v1/models`; empty = what the engine says of itself."""
     release_date: Annotated[str, AfterValidator(_real_date)] = "2026-11-30"
     """Shown by `GET /v1/models`, as `YYYY-MM-DD`; the default is when the starter came out."""
+
+    @model_validator(mode="after")
+    def _refuse_none_or_both(self) -> "ModelSection":
+        if (self.engine is None) == (not self.tiers):
+            raise ValueError("give either an engine, or tiers: several engines, the cheapest first")
+        if len(set(self.tiers)) < len(self.tiers):
+            raise ValueError("tiers names the same engine twice")
+        return self
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Names of the engines, the cheapest first."""
+        return self.tiers if self.engine is None else (self.engine,)
 
 
 _HOSTED_ALIASES = ("jev-latest", "jev-preview", "jev-1.13.0", "jev-1.14.0")
@@ -196,6 +216,7 @@ class Settings(Section):
     server: ServerSection = ServerSection()
     limits: LimitsSection = LimitsSection()
     auth: AuthSection = AuthSection()
+    cascade: CascadeSection = CascadeSection()
     ledger: LedgerSection = LedgerSection()
     log: LogSection = LogSection()
     engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
@@ -208,13 +229,26 @@ class Settings(Section):
     pricing: PricingSection = PricingSection()
 
     @model_validator(mode="after")
-    def _refuse_loose_ends(self) -> "Settings":
+    def _refuse_missing_engines(self) -> "Settings":
         for name, model in self.models.items():
-            if model.engine not in self.engines:
-                raise ValueError(
-                    f"models.{name}.engine names '{model.engine}', but there is no "
-                    f"[engines.{model.engine}]; there are: {', '.join(self.engines) or 'none'}"
-                )
+            for engine in model.engines:
+                if engine not in self.engines:
+                    where = "engine" if model.engine else "tiers"
+                    raise ValueError(
+                        f"models.{name}.{where} names '{engine}', but there is no "
+                        f"[engines.{engine}]; there are: {', '.join(self.engines) or 'none'}"
+                    )
+        for table in ("floors", "gates"):
+            for engine in getattr(self.cascade, table):
+                if engine not in self.engines:
+                    raise ValueError(
+                        f"cascade.{table}.{engine} is for an engine that is not there; there "
+                        f"are: {', '.join(self.engines) or 'none'}"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _refuse_loose_ends(self) -> "Settings":
         for name in self.prices.engines:
             if name not in self.engines:
                 raise ValueError(

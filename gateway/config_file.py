@@ -25,6 +25,9 @@ _ASSIGNMENT = re.compile(
 )
 
 
+NOT_SET = "not set"
+
+
 class ConfigError(Exception):
     """The configuration cannot be used. The message names the file, the line and the key."""
 
@@ -36,7 +39,7 @@ class Value:
     key: str
     """Dotted, e.g. `server.port`."""
     shown: str
-    """As TOML; secrets as `"********"`."""
+    """As TOML; secrets as `"********"`; `NOT_SET` for what TOML cannot say."""
     origin: str
     """`default`, or `FILE:LINE`."""
 
@@ -63,7 +66,8 @@ class Configuration:
             for name, child in node.items():
                 yield from self._values(child, (*key, name))
         else:
-            yield Value(_dotted(key), toml(node), self._origin(key))
+            shown = NOT_SET if node is None else toml(node)
+            yield Value(_dotted(key), shown, self._origin(key))
 
     def _origin(self, key: Key) -> str:
         line = self.lines.get(key)

@@ -17,6 +17,7 @@ from gateway.config import (
     Settings,
     StarterEngineSection,
 )
+from gateway.config_cascade import CascadeSection, GateSection
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
@@ -25,6 +26,8 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "server": ServerSection,
     "limits": LimitsSection,
     "auth": AuthSection,
+    "cascade": CascadeSection,
+    "cascade.gates.NAME": GateSection,
     "ledger": LedgerSection,
     "log": LogSection,
     "engines.NAME, kind starter": StarterEngineSection,

@@ -8,7 +8,7 @@ import hashlib
 from typing import TypeAlias
 
 from engines.contract import EngineError
-from gateway.decide import Decision
+from gateway.decision import Decision
 from gateway.errors import Refusal, refusal
 
 _Outcome: TypeAlias = Decision | Refusal | EngineError | None

@@ -13,7 +13,7 @@ import orjson
 from cachetools import LRUCache
 
 from engines.contract import Choice, Inquiry, Noul, Question, Reading, Score, Tally
-from gateway.decide import Reader
+from gateway.plan import Reader
 
 _ENTRY_BYTES = 600
 """About what an entry takes besides its log-weights."""

@@ -7,16 +7,16 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from engines.contract import EngineError, Tally
+from engines.contract import EngineError
 from gateway.auth import unwritable
 from gateway.bound import token_bound
-from gateway.charging import Order, Terms, charge_of, used_up
-from gateway.decide import Decision, Step
+from gateway.charging import Ended, Order, Terms, charge_of, used_up
+from gateway.decision import Decision, Spending
 from gateway.errors import Problem, Refusal, problem
 from gateway.flights import Flights, conflict, digest
 from gateway.leash import CallerLeft
@@ -36,7 +36,8 @@ from gateway.rates import Rates
 from gateway.replays import decision_of, numbers_of
 from policies.limits import Amounts, Exhausted
 
-Read: TypeAlias = Callable[[Tally], Awaitable[Decision]]
+Read: TypeAlias = Callable[[Spending, int | None], Awaitable[Decision]]
+"""Decides, with how many questions may go up; `None` = not limited."""
 Leashed: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 _LEFT = 499
@@ -66,7 +67,8 @@ class _Work:
     """Whether the store was asked to hold something, so that it may do."""
     block: Block | None = None
     """Where the bound was taken from."""
-    tally: Tally = field(default_factory=Tally)
+    spending: Spending = field(default_factory=Spending)
+    most_escalations: int | None = None
 
 
 class Metering:
@@ -124,7 +126,7 @@ class Metering:
                 if earlier is not None:
                     self._rates.give_back(order.caller, work.bound_tokens)
                     return Served(earlier, replayed=True)
-                decision = await read(work.tally)
+                decision = await read(work.spending, work.most_escalations)
         except BaseException as error:
             self._give_up(order, work, error)
             raise
@@ -138,9 +140,9 @@ class Metering:
         claim = once = None
         budgeted = order.caller.budgeted
         if budgeted or limits.tpm is not None:
-            bound_tokens = token_bound(order.inquiry)
+            bound_tokens = token_bound(order.inquiry) * len(order.plan.readers)
         if budgeted:
-            amounts = Amounts(bound_tokens, 0, self._bound_nanos(order, bound_tokens, now_s))
+            amounts = self._bound(order, order.plan.readers, now_s)
             claim = Claim(limits, amounts, self._terms.calendar.windows(now_s))
         if order.idempotency_key is not None:
             once = Idempotency(digest(order.idempotency_key), digest(order.body))
@@ -148,18 +150,19 @@ class Metering:
         asked = Admission(lease_id, key_id, now_s, self._terms.lease_s, claim, once)
         return _Work(asked, time.monotonic(), bound_tokens)
 
-    def _bound_nanos(self, order: Order, tokens: int, now_s: float) -> int:
-        limits = order.caller.limits
-        if limits.nanos_per_day is None and limits.nanos_per_month is None:
-            return 0
-        tariff = self._terms.prices.tariff(order.engine, now_s)
-        if tariff is None:
-            raise Refusal(
-                Problem(
-                    "ledger_down", "This API key has a money budget, but the model has no price."
-                )
-            )
-        return tariff.cost(tokens, round(self._terms.longest_s * 1e6))
+    def _bound(self, order: Order, engines: Sequence[str], now_s: float) -> Amounts:
+        """What the order may take at most when these engines read it, one after the other."""
+        limits, tokens, nanos = order.caller.limits, token_bound(order.inquiry), 0
+        if limits.budget("nanos", "day") is not None or limits.budget("nanos", "month") is not None:
+            for engine in engines:
+                tariff = self._terms.prices.tariff(engine, now_s)
+                if tariff is None:
+                    raise _unpriced()
+                nanos += tariff.cost(tokens, round(self._terms.longest_s * 1e6))
+        counted = limits.escalations_per_day, limits.escalations_per_month
+        escalates = len(engines) > 1 and any(limit is not None for limit in counted)
+        escalations = len(order.inquiry.questions) if escalates else 0
+        return Amounts(tokens * len(engines), escalations, nanos)
 
     async def _admit(self, order: Order, work: _Work) -> Decision | None:
         """Hold what the order may take; the decision of an earlier request that it repeats."""
@@ -177,6 +180,9 @@ class Metering:
         found = await self._ask(work, asked)
         if isinstance(found, Exhausted) and self._blocks.retire(asked.key_id) is not None:
             found = await self._ask(work, asked)
+        while isinstance(found, Exhausted) and (less := self._less(order, work, found)):
+            asked = work.admission = less
+            found = await self._ask(work, asked)
         if isinstance(found, Held):
             work.block = None if asked.claim is None else self._blocks.add(asked, found)
             return None
@@ -184,6 +190,24 @@ class Metering:
         if isinstance(found, Exhausted):
             raise used_up(found, asked)
         return _earlier(found, order, asked)
+
+    def _less(self, order: Order, work: _Work, found: Exhausted) -> Admission | None:
+        """What may still be done where a budget has no room for everything; `None` = nothing."""
+        asked, plan = work.admission, order.plan
+        if asked.claim is None or len(plan.readers) == 1:
+            return None
+        before = asked.claim.amounts
+        if found.unit == "escalations":
+            most = max(0, found.limit - found.used - found.held)
+            amounts = Amounts(before.tokens, most, before.nanos)
+        elif plan.rules.on_exhausted == "stay_small":
+            most, amounts = 0, self._bound(order, plan.readers[:1], asked.now_s)
+        else:
+            return None
+        if amounts == before:
+            return None
+        work.most_escalations = most
+        return asked._replace(claim=asked.claim._replace(amounts=amounts))
 
     async def _ask(self, work: _Work, asked: Admission) -> Held | Exhausted | Replay:
         work.asking = True  # from now on, also if nobody waits to be told
@@ -199,7 +223,7 @@ class Metering:
             Refusal: 503 when that fails; the charge is written as soon as it can be.
         """
         answer = None if work.admission.idempotency is None else numbers_of(decision)
-        done = self._settlement(order, work, decision.steps, 200, answer)
+        done = self._settlement(order, work, Ended(decision.steps, 200, decision.reasons), answer)
         if not self._terms.durable:
             self._writer.post(lambda store: settle(store, done))
             return
@@ -213,24 +237,18 @@ class Metering:
 
     def _give_up(self, order: Order, work: _Work, error: BaseException) -> None:
         """Charge what ran before the error, and give back the rest. Nobody waits for it."""
-        steps: tuple[Step, ...] = ()
-        if tokens := work.tally.tokens:
-            steps = (Step(order.engine, tokens, work.tally.spent_s),)
-        done = self._settlement(order, work, steps, _status(error), None)
+        done = self._settlement(order, work, Ended(work.spending.so_far(), _status(error)))
         if done.charge is not None or done.lease_id is not None or work.asking:
             self._writer.post(lambda store: settle(store, done))
 
     def _settlement(
-        self,
-        order: Order,
-        work: _Work,
-        steps: tuple[Step, ...],
-        status: int,
-        answer: bytes | None,
+        self, order: Order, work: _Work, ended: Ended, answer: bytes | None = None
     ) -> Settlement:
         """What the store is told at the end of the work; rates and blocks are told at once."""
         asked = work.admission
-        charge = charge_of(order, steps, status, self._terms, asked.now_s) if steps else None
+        charge = None
+        if ended.steps:
+            charge = charge_of(order, ended, self._terms, asked.now_s)
         tokens, nanos = (0, 0) if charge is None else (charge.tokens, charge.nanos or 0)
         if work.taken:
             self._rates.give_back(order.caller, work.bound_tokens - tokens)
@@ -254,6 +272,11 @@ def _earlier(found: Replay, order: Order, asked: Admission) -> Decision:
         busy = "A request with this Idempotency-Key is being answered."
         raise Refusal(Problem("overloaded", busy, retry_after_s=_PENDING_RETRY_S))
     return decision_of(found.answer, order.inquiry)
+
+
+def _unpriced() -> Refusal:
+    message = "This API key has a money budget, but the model has no price."
+    return Refusal(Problem("ledger_down", message))
 
 
 def _is_own_lateness(error: Refusal | EngineError) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from engines.contract import Inquiry, Noul, Question, Text, Unreadable
-from gateway.decide import Reader
+from gateway.plan import Reader
 from policies.calibration import probabilities
 from policies.steadiness import Answered, Shares, Steadiness, steadiness
 from policies.variants import TESTS, Variant, samples, variants

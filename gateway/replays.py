@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from engines.contract import Choice, Cut, Inquiry, Noul, Question, Score
-from gateway.decide import Decision, Step
+from gateway.decision import Decision, Route, Step
 from policies.answers import Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer
 
 
@@ -18,6 +18,8 @@ def numbers_of(decision: Decision) -> bytes:
             "steps": [[step.engine, step.tokens, step.seconds] for step in decision.steps],
             "answers": [_numbers(one) for one in decision.answers.values()],
             "cuts": [_cut(decision.cuts.get(name)) for name in decision.answers],
+            "routes": [route[:4] for route in decision.routes.values()],
+            "natives": [decision.natives.get(name) for name in decision.answers],
         }
     )
 
@@ -27,11 +29,15 @@ def decision_of(numbers: bytes, inquiry: Inquiry) -> Decision:
     kept = orjson.loads(numbers)
     pairs = zip(inquiry.questions.items(), kept["answers"], strict=True)
     cuts = zip(inquiry.questions, kept["cuts"], strict=True)
+    routes = zip(inquiry.questions, kept.get("routes", ()), strict=False)  # none, or one for each
+    natives = zip(inquiry.questions, kept.get("natives", ()), strict=False)
     return Decision(
         kept["model"],
         {name: _answer(question, one) for (name, question), one in pairs},
         tuple(Step(*step) for step in kept["steps"]),
         {name: Cut(*cut) for name, cut in cuts if cut is not None},
+        {name: Route(*route) for name, route in routes},
+        {name: native for name, native in natives if native is not None},
     )
 
 

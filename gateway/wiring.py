@@ -17,18 +17,19 @@ import uvicorn
 from engines.contract import Engine, EngineError, Facts
 from engines.lane import Lane, Shape, batches, rows
 from engines.registry import engine_class
-from gateway.app import Services, Target, build_app
+from gateway.app import Services, build_app
 from gateway.auth import KeyRing
 from gateway.body import BodyLimits
 from gateway.cards import Card
 from gateway.config import EngineSection, LayaEngineSection, Settings
-from gateway.decide import Reader
 from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
 from gateway.memo import Memo
+from gateway.plan import Reader
 from gateway.protocol import Protocol
 from gateway.quota import cpu_quota
 from gateway.wiring_ledger import kept, open_books, static_keys
+from gateway.wiring_plans import new_plans, promises
 
 _LOG = logging.getLogger("tiergate")
 
@@ -121,25 +122,22 @@ def new_services(settings: Settings) -> Services:
 
 
 def only_model(settings: Settings, model: str | None) -> Settings:
-    """The same settings with no engine but the one behind `model` (or the default model)."""
+    """The same settings with no engines but those of `model` (or of the default model)."""
     wanted = settings.default_model if model is None else model
     for name, section in settings.models.items():
         if wanted == name or wanted in section.aliases:
-            engines = {section.engine: settings.engines[section.engine]}
-            models = {n: m for n, m in settings.models.items() if m.engine == section.engine}
+            engines = {engine: settings.engines[engine] for engine in section.engines}
+            models = {n: m for n, m in settings.models.items() if engines.keys() >= set(m.engines)}
             return settings.model_copy(update={"engines": engines, "models": models})
     return settings
 
 
 def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> None:
     """Make the lanes' models available to requests."""
-    targets: dict[str, Target] = {}
     readers = {name: _reader(lane, settings, name) for name, lane in lanes.items()}
-    for name, section in settings.models.items():
-        target = Target(name, readers[section.engine])
-        targets |= dict.fromkeys((name, *section.aliases), target)
     facts = {name: lane.engine.facts for name, lane in lanes.items()}
-    services.targets = targets
+    services.promises = promises(settings.cascade, facts)
+    services.plans = new_plans(settings, readers, facts, services.promises)
     services.cards = cards(settings, facts)
     services.engines = {name: _state(one) for name, one in facts.items()}
     services.ready = True
@@ -159,9 +157,11 @@ def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:
     """Every model and alias that clients may name, models before their aliases."""
     listed = []
     for name, section in settings.models.items():
-        engine = facts[section.engine]
+        engine = facts[section.engines[-1]]
         description = section.description or engine.notes or engine.model
-        if engine.not_competent:
+        if len(section.engines) > 1 and not section.description:
+            description = f"A cascade: {', then '.join(section.engines)}."
+        elif engine.not_competent:
             weak = " and ".join(sorted(engine.not_competent))
             description += f" Not competent for {weak}: such answers carry x_reason."
         listed.append(Card(name, description, section.release_date))

@@ -109,14 +109,20 @@ def answer(question: Question, reading: Reading, temperature: float = 1.0) -> An
     )
 
 
+def distribution(one: Answer) -> tuple[float, ...]:
+    """The reported probabilities in label order; of a noul those of yes and no."""
+    if isinstance(one, NoulAnswer):
+        return (one.noul, _six(1.0 - one.noul))
+    p = one.probabilities
+    return p if isinstance(p, tuple) else tuple(p.values())
+
+
 def restated(one: Answer, formula: confidence.Formula) -> Answer:
     """The answer with its confidence by another formula than TypeSafe's."""
     measure = confidence.OTHERS.get(formula)
     if measure is None or isinstance(one, NoulAnswer):
         return one
-    p = one.probabilities
-    shares = p if isinstance(p, tuple) else list(p.values())
-    return replace(one, confidence=_six(measure(shares)))
+    return replace(one, confidence=_six(measure(distribution(one))))
 
 
 def _six(x: float) -> float:

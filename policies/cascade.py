@@ -63,10 +63,10 @@ def worth_escalating(likelihood: float, cost_of_error: float, step_cost: float) 
     return (1.0 - likelihood) * cost_of_error > step_cost
 
 
-def within_share(escalated: int, seen: int, more: int, most_share: float) -> int:
+def within_share(escalated: int, window: int, more: int, most_share: float) -> int:
     """How many of `more` questions may go up, in [0, more].
 
-    Of the `seen` last questions `escalated` went up; after the `more` new ones, of which the rest
-    stay, the share is at most `most_share` (in [0, 1]).
+    Of the last `window` questions `escalated` went up already; with those that may go now they are
+    at most `most_share` (in [0, 1]) of the window.
     """
-    return max(0, min(more, int(most_share * (seen + more) + 1e-9) - escalated))
+    return max(0, min(more, int(most_share * window + 1e-9) - escalated))

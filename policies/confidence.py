@@ -12,6 +12,9 @@ from functools import lru_cache
 from operator import mul
 from typing import Literal, TypeAlias
 
+from engines.contract import NativeConfidence, Noul, Question
+from policies.calibration import probabilities
+
 Formula: TypeAlias = Literal["jev", "entropy", "top", "margin"]
 """`jev`: TypeSafe's, one for choices and one for scores. The others are the same for both."""
 
@@ -68,6 +71,15 @@ OTHERS: Mapping[Formula, Callable[[Sequence[float]], float]] = {
     "margin": of_margin,
 }
 """Formulas beside TypeSafe's."""
+
+
+def of_native(formula: NativeConfidence, question: Question, log_weights: Sequence[float]) -> float:
+    """The confidence that a model's own server reports, from its own log-weights.
+
+    Laya's: `of_entropy` of a choice or a score. Clef's: `of_top`. Both: `of_top` of a noul.
+    """
+    measure = of_top if formula == "top" or isinstance(question, Noul) else of_entropy
+    return round(measure(probabilities(log_weights)), 6)
 
 
 @lru_cache(maxsize=256)

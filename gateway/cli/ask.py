@@ -18,6 +18,7 @@ from gateway.config_file import ConfigError, configuration_path, load
 from gateway.decide import decide
 from gateway.dialects import systemone
 from gateway.errors import Refusal, problem
+from gateway.plan import Means
 from gateway.wiring import install, new_services, only_model, open_lanes
 
 _BAR_CELLS = 24
@@ -71,10 +72,7 @@ def _here(chosen: argparse.Namespace, body: dict[str, Any]) -> tuple[int, Any]:
         model, inquiry = systemone.decode(sent, None, services.ask)
         with told_when_slow() as told, open_lanes(settings, told) as lanes:
             install(services, settings, lanes)
-            target = services.target(model)
-            decided = decide(
-                inquiry, target.model, target.reader, patience_s=settings.server.deadline_s
-            )
+            decided = decide(inquiry, services.plan(model), Means(settings.server.deadline_s))
             return 200, json.loads(systemone.encode(asyncio.run(decided)))
     except (Refusal, EngineError) as error:
         found = problem(error)

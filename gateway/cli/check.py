@@ -60,7 +60,7 @@ def found(settings: Settings) -> Iterator[str]:
             f"connections for {_SDK_KEEP_ALIVE_S} s: some requests will meet a closed one"
         )
     for name, section in settings.models.items():
-        if settings.engines[section.engine].kind == "scripted":
+        if any(settings.engines[engine].kind == "scripted" for engine in section.engines):
             yield f"models.{name} is answered by a scripted engine, which judges nothing"
 
 

@@ -7,19 +7,20 @@ Errors have FastAPI's shapes, as the hosted API's do: a `detail` list with locat
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 import orjson
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from engines.contract import Choice, Inquiry, Noul, Question, Score
-from gateway.decide import Decision
+from gateway.decision import Decision, Route
 from gateway.dialects.systemone_assets import claimed_assets
 from gateway.dialects.systemone_schema import ASK
 from gateway.dialects.systemone_text import TextLimits, refuse_unfit_text
 from gateway.errors import Fault, Kind, Problem, Refusal, invalid
 from policies.answers import Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer
+from policies.confidence import Formula
 
 PATH = "/v1/systemone"
 
@@ -94,18 +95,59 @@ def decode(
 def encode(decision: Decision) -> bytes:
     """The body of a 200: model, answers in the asker's order, usage and its share by engine."""
     answers = {name: _answer(answer) for name, answer in decision.answers.items()}
+    for name, native in decision.natives.items():
+        answers[name]["x_native_confidence"] = native
+    for name, route in decision.routes.items():
+        _add_route(answers[name], route)
     for name, cut in decision.cuts.items():
         answers[name]["x_truncated"] = {"kept": cut.kept_tokens, "dropped": cut.dropped_tokens}
     by_engine: dict[str, dict[str, int]] = {}
     for step in decision.steps:
         by_engine.setdefault(step.engine, {"input_tokens": 0})["input_tokens"] += step.tokens
+    cascade: dict[str, object] = {}
+    if decision.routes:
+        tokens = {engine: used["input_tokens"] for engine, used in by_engine.items()}
+        cascade = {"x_cascade": {"escalated": decision.escalated, "tokens": tokens}}
     body: dict[str, object] = {
         "model": decision.model,
         "answers": answers,
         "usage": {"input_tokens": decision.tokens, "output_tokens": 0},
         "x_usage": by_engine,
+        **cascade,
     }
     return _json(body)
+
+
+def route_headers(decision: Decision) -> list[tuple[bytes, bytes]]:
+    """For the answer of a cascade: the highest tier that answered, how many questions went up."""
+    highest = max(route.tier for route in decision.routes.values())
+    return [
+        (b"x-tiergate-tier", str(highest).encode()),
+        (b"x-tiergate-escalated", str(decision.escalated).encode()),
+    ]
+
+
+def formula(header: bytes | None) -> Formula | None:
+    """The formula that the header `x-tiergate-confidence` asks for; `None` without the header.
+
+    Raises:
+        Refusal: 422 for another one than there are.
+    """
+    if header is None:
+        return None
+    for one in get_args(Formula):
+        if header == one.encode():
+            found: Formula = one
+            return found
+    message = f"Input should be one of: {', '.join(get_args(Formula))}"
+    raise invalid(Fault("literal_error", ("header", "x-tiergate-confidence"), message))
+
+
+def _add_route(wire: dict[str, object], route: Route) -> None:
+    """Who answered and why; what the engine itself doubts moves out of the reason's way."""
+    if (doubt := wire.get("x_reason")) is not None:
+        wire["x_doubt"] = doubt
+    wire["x_tier"], wire["x_engine"], wire["x_reason"] = route[:3]
 
 
 def encode_problem(problem: Problem) -> bytes:

@@ -72,7 +72,8 @@ def admit(store: Store, asked: Admission) -> Held | Exhausted | Replay:
         found = exhausted(claim.limits, day, month, held, claim.amounts)
         if found is not None:
             return found
-        more = 0 if once is not None else spare(claim.limits, day, month, held, claim.amounts)
+        alone = once is not None or claim.amounts.escalations > 0
+        more = 0 if alone else spare(claim.limits, day, month, held, claim.amounts)
         granted = claim.amounts.times(1 + more)
         store.lease(asked.lease_id, asked.key_id, granted, asked.now_s + asked.lease_s)
     if once is not None:

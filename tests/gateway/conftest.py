@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,23 +58,28 @@ def gateway() -> Gateway:
     @contextmanager
     def opened(
         settings: Settings | None = None,
-        engine: ScriptedEngine | None = None,
+        engine: ScriptedEngine | Mapping[str, ScriptedEngine] | None = None,
         *,
         max_waiting: int = 64,
         loaded: bool = True,
     ) -> Iterator[httpx.AsyncClient]:
         chosen = settings or settings_of()
-        lane = Lane("scripted", engine or ScriptedEngine(), rows(1), max_waiting=max_waiting)
+        engines = engine if isinstance(engine, Mapping) else {"scripted": engine}
+        lanes = {
+            name: Lane(name, one or ScriptedEngine(), rows(1), max_waiting=max_waiting)
+            for name, one in engines.items()
+        }
         services: Services = new_services(chosen)
         if loaded:
-            install(services, chosen, {"scripted": lane})
+            install(services, chosen, lanes)
         try:
             with open_books(chosen, services):
                 app = build_app(services, access_log=False)
                 transport = httpx.ASGITransport(app)
                 yield httpx.AsyncClient(transport=transport, base_url="http://gateway")
         finally:
-            lane.close(drain_s=5.0)
+            for lane in lanes.values():
+                lane.close(drain_s=5.0)
 
     return opened
 

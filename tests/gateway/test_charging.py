@@ -6,16 +6,17 @@ from typing import Literal
 
 import pytest
 
-from engines.contract import Inquiry, Noul, Tally
+from engines.contract import Inquiry, Noul
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.auth import ANONYMOUS
-from gateway.charging import Order, Terms, charge_of
+from gateway.charging import Ended, Order, Terms, charge_of
 from gateway.config_prices import PricesSection, TariffSection, engine_prices
 from gateway.decide import decide
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge
 from gateway.memo import Memo
+from gateway.plan import Means, Plan, Tier
 
 PRICES = engine_prices(
     PricesSection(
@@ -31,10 +32,11 @@ NOW_S = 1_796_000_000.0
 
 async def charged(reader: Memo) -> Charge:
     inquiry = Inquiry("three little words", {"q": Noul("Is it?")})
-    decision = await decide(inquiry, "m", reader, patience_s=5.0, tally=Tally())
-    order = Order(ANONYMOUS, "r", None, "m", "e", inquiry, b"")
+    plan = Plan("m", (Tier(reader),))
+    decision = await decide(inquiry, plan, Means(5.0))
+    order = Order(ANONYMOUS, "r", None, plan, inquiry, b"")
     terms = Terms(Calendar(), PRICES, PRICES.version)
-    charge = charge_of(order, decision.steps, 200, terms, NOW_S)
+    charge = charge_of(order, Ended(decision.steps, 200), terms, NOW_S)
     assert charge.tokens == decision.tokens
     return charge
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engines.contract import Choice, Noul, Score
-from gateway.decide import Decision, Step
+from gateway.decision import Decision, Step
 from gateway.dialects.systemone import AskLimits, decode, encode, encode_problem
 from gateway.dialects.systemone_text import TextLimits
 from gateway.errors import Refusal
