@@ -247,7 +247,8 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
 
     async def ready(_: Request) -> Response:
         status = "ready" if services.ready else "loading"
-        state = {"status": status, "engines": services.engines}
+        held = {name: one.state for name, one in services.promises.items()}
+        state = {"status": status, "engines": services.engines, "promises": held}
         return _json(state, 200 if services.ready else 503)
 
     ask = Ask(services)

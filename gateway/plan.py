@@ -73,6 +73,11 @@ class Promised:
     suspended: str | None = None
     """Why it does not hold; `None` = it does."""
 
+    @property
+    def state(self) -> str:
+        """`holds`, or `suspended: ` and why."""
+        return "holds" if self.suspended is None else f"suspended: {self.suspended}"
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:

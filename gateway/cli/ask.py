@@ -156,4 +156,6 @@ def _verdict(one: Any) -> str:
             verdict = f"{one['score']:.2f}"
         case _:
             verdict = one["choice"]
+    if "x_tier" in one:
+        return f"{verdict} ({one['x_engine']}: {one['x_reason']})"
     return f"{verdict} ({one['x_reason']})" if "x_reason" in one else str(verdict)

@@ -3,15 +3,16 @@
 What pydantic reads is what it says; tests/wire/test_openapi.py holds what `encode` writes to it.
 """
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from gateway import __version__
+from gateway.dialects import systemone_openapi_cascade as cascade
+from gateway.dialects.systemone_openapi_cascade import Node
 from gateway.dialects.systemone_schema import ASK
 from gateway.errors import STATUS, Kind
 
-Node: TypeAlias = dict[str, Any]
-
 _COMPONENTS = "#/components"
+_SAID = ("x-tiergate-engine",)
 _UNASKED: frozenset[Kind] = frozenset({"not_found", "method_not_allowed", "name_taken"})
 """Problems that no documented route has."""
 _LISTED: frozenset[Kind] = frozenset({"key_missing", "key_wrong", "forbidden", "not_ready"})
@@ -76,6 +77,7 @@ def _ask() -> Node:
     return {
         "operationId": "ask",
         "summary": "Answer typed questions about a state.",
+        "parameters": [cascade.CONFIDENCE],
         "requestBody": {
             "required": True,
             "description": "May be sent with Content-Encoding zstd or gzip.",
@@ -94,9 +96,7 @@ def _ask() -> Node:
         },
         "responses": {
             "200": _response(
-                "One answer per question, in the order of the questions.",
-                "Decision",
-                "x-tiergate-engine",
+                "One answer per question, in their order.", "Decision", *_SAID, *cascade.HEADERS
             ),
             **_refusals(STATUS.keys() - _UNASKED),
         },
@@ -181,11 +181,12 @@ _SAYS_SOMETHING: list[Node] = [
 ]
 
 _STRING: Node = {"type": "string"}
+_DATE: Node = {"format": "date"}
 _COUNT: Node = {"type": "integer", "minimum": 0}
 _SHARE: Node = {"type": "number", "minimum": 0, "maximum": 1}
 _TEXT: Node = {"type": ["string", "object", "array"]}
 _DOUBT: Node = {
-    "x_reason": {"type": "string", "description": "Why the model does not vouch."},
+    **cascade.ON_ANSWERS,
     "x_truncated": {
         "type": "object",
         "description": "Tokens read and (at least) left out, where the operator allows truncating.",
@@ -197,7 +198,8 @@ _LEVEL_KEYS: Node = {"propertyNames": {"pattern": "^[0-9]$"}, "minProperties": 1
 _ANSWERS: Node = {
     "Decision": _object(
         "Answers to one request.",
-        {"x_usage": _map(_object("What this engine took.", input_tokens=_COUNT))},
+        cascade.ON_DECISIONS
+        | {"x_usage": _map(_object("What this engine took.", input_tokens=_COUNT))},
         model={"type": "string", "description": "The model that answered, never an alias."},
         answers=_map(
             {"oneOf": [_ref("schemas", f"{kind}Answer") for kind in ("Noul", "Choice", "Score")]},
@@ -231,10 +233,7 @@ _ANSWERS: Node = {
             "type": "array",
             "minItems": 1,
             "items": _object(
-                "One name.",
-                name=_STRING,
-                description=_STRING,
-                release_date={"type": "string", "format": "date"},
+                "One name.", name=_STRING, description=_STRING, release_date=_STRING | _DATE
             ),
         },
         object={"const": "list"},
@@ -273,7 +272,7 @@ _REFUSALS: Node = {
                 loc={
                     "type": "array",
                     "minItems": 1,
-                    "contains": {"const": "body"},
+                    "contains": {"enum": ["body", "header"]},
                     "items": {"type": ["string", "integer"]},
                 },
                 msg=_STRING,
@@ -288,7 +287,8 @@ _HEADERS: Node = {
         "required": True,
         "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"},
     },
-    "x-tiergate-engine": {"description": "Which engine answered.", "schema": _STRING},
+    "x-tiergate-engine": {"description": "Which engine answered last.", "schema": _STRING},
+    **cascade.HEADERS,
     "retry-after-ms": {
         "description": "Milliseconds until asking again makes sense.",
         "schema": {"type": "integer", "minimum": 1, "maximum": 10_000},

@@ -12,6 +12,7 @@ import pytest
 from typesafe_sdk import RetryPolicy, TypeSafeClient
 
 from .serving import (
+    CASCADE,
     CHECKPOINT,
     KEY,
     LAYA,
@@ -25,7 +26,7 @@ from .serving import (
 
 _GOLDENS = Path(__file__).parents[1] / "engines/laya/goldens"
 
-CONFIGS = {"scripted": SCRIPTED, "starter": STARTER, "laya": LAYA}
+CONFIGS = {"scripted": SCRIPTED, "starter": STARTER, "laya": LAYA, "cascade": CASCADE}
 """Engine → a configuration without keys."""
 
 
@@ -35,9 +36,9 @@ def _without(reason: str) -> None:
 
 def need(engine: str) -> None:
     """Skips the test when what the engine runs on is not installed; in CI that is a failure."""
-    if engine == "starter" and importlib.util.find_spec("onnxruntime") is None:
+    if engine in ("starter", "cascade") and importlib.util.find_spec("onnxruntime") is None:
         _without("the embedded engine needs the extra 'cpu'")
-    if engine == "laya":
+    if engine in ("laya", "cascade"):
         if importlib.util.find_spec("onnx") is None:
             _without("importing a checkpoint needs the extra 'laya'")
         if not CHECKPOINT.exists():

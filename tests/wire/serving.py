@@ -69,6 +69,22 @@ Its tokenizer takes a token for each byte of most scripts, so an option in Japan
 the 48 that Laya reads of one: truncating is allowed here.
 """
 
+CASCADE = (
+    LAYA.replace('default_model = "laya"', 'default_model = "cascade"').split("[models.laya]")[0]
+    + """
+[engines.starter]
+kind = "starter"
+
+[models.cascade]
+tiers = ["starter", "laya"]
+aliases = ["jev-latest", "jev-preview"]
+
+[cascade]
+default_floor = 0.6
+"""
+)
+"""A cascade of the embedded engine and the tiny checkpoint."""
+
 PATIENT = STARTER.replace("deadline_s = 8.0\n", "deadline_s = 60.0\n", 1)
 """The same for a machine that is busy with other things: an answer may take a minute."""
 
