@@ -31,7 +31,7 @@ from engines.contract import (
     Unreadable,
     kind_of,
 )
-from engines.starter import pinned
+from engines.starter import scales as stored
 from engines.starter.engine import StarterEngine
 from policies.calibration import expected_calibration_error, probabilities
 
@@ -137,7 +137,7 @@ def _one(engine: StarterEngine, inquiry: Inquiry) -> Reading | None:
 def fit(folder: Path) -> dict[str, Any]:
     """The content of calibration.json: one scale per kind, and what it was fitted on."""
     engine = StarterEngine()
-    scales = pinned.load().scales
+    scales = stored.load().of
     kinds: dict[str, Any] = {}
     for kind, names in FITTED_ON.items():
         sets: dict[str, starter_fit.Cosines] = {}

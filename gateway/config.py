@@ -113,6 +113,15 @@ class StarterEngineSection(_Lane):
     """Texts of options whose vectors are kept in memory: 1.5 KB each, and the text itself."""
 
 
+class FittedEngineSection(_Lane):
+    """`[engines.<name>]` with `kind = "fitted"`: heads made by `tiergate fit` of labelled rows."""
+
+    kind: Literal["fitted"]
+    """Which module of engines/ answers."""
+    path: str = Field(min_length=1)
+    """Folder of heads, one file per question. Questions without a head are unknown to it."""
+
+
 class ScriptedEngineSection(_Lane):
     """`[engines.<name>]` with `kind = "scripted"`: answers by a rule, for tests and benches."""
 
@@ -169,7 +178,8 @@ class LayaEngineSection(_Lane):
 
 
 EngineSection = Annotated[
-    StarterEngineSection | LayaEngineSection | ScriptedEngineSection, Field(discriminator="kind")
+    StarterEngineSection | FittedEngineSection | LayaEngineSection | ScriptedEngineSection,
+    Field(discriminator="kind"),
 ]
 
 

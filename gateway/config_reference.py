@@ -8,6 +8,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.config import (
     AuthSection,
+    FittedEngineSection,
     LayaEngineSection,
     LimitsSection,
     LogSection,
@@ -31,6 +32,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": LedgerSection,
     "log": LogSection,
     "engines.NAME, kind starter": StarterEngineSection,
+    "engines.NAME, kind fitted": FittedEngineSection,
     "engines.NAME, kind laya": LayaEngineSection,
     "engines.NAME, kind scripted": ScriptedEngineSection,
     "models.NAME": ModelSection,

@@ -1,9 +1,9 @@
 """Which questions are of a kind: the cells that temperatures and floors are kept for."""
 
-import hashlib
-import json
+from engines.contract import Kind
+from engines.fingerprint import fingerprint
 
-from engines.contract import Choice, Json, Kind, Noul, Question, Score
+__all__ = ["CELLS", "cell", "fingerprint"]
 
 CELLS: tuple[str, ...] = (
     "noul",
@@ -21,21 +21,3 @@ def cell(kind: Kind, labels: int) -> str:
     if labels <= 5:
         return f"{kind}:3-5"
     return f"{kind}:6-10" if labels <= 10 else f"{kind}:11+"
-
-
-def fingerprint(question: Question) -> str:
-    """16 hexadecimal digits that stand for a question whatever its id and its state are.
-
-    The first 64 bits of SHA-256 over kind, instructions and labels with what they mean, in the
-    asker's order: whoever reorders or rewords asks another question.
-    """
-    match question:
-        case Noul():
-            content: list[Json] = ["noul", question.instructions, question.true, question.false]
-        case Choice():
-            options: list[Json] = [[name, text] for name, text in question.options.items()]
-            content = ["choice", question.instructions, options]
-        case Score():
-            content = ["score", question.instructions, list(question.levels)]
-    exact = json.dumps(content, separators=(",", ":"))  # ASCII: lone surrogates are escaped
-    return hashlib.sha256(exact.encode()).hexdigest()[:16]

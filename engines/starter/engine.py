@@ -28,10 +28,11 @@ from engines.contract import (
     kind_of,
     prepared_each,
 )
-from engines.starter import render
-from engines.starter.embed import Embedder, Vector
-from engines.starter.encode import MAX_CHARS, MAX_TOKENS, Encoder, Row
-from engines.starter.pinned import load
+from engines.minilm import render
+from engines.minilm.encode import MAX_CHARS, MAX_TOKENS
+from engines.minilm.pinned import MODEL_SHA256, TOKENIZER_SHA256
+from engines.minilm.sentences import MODEL, Passage, Sentences, too_long
+from engines.starter.scales import load
 
 NOT_COMPETENT: frozenset[Kind] = frozenset({"noul", "score"})
 DOUBT = "not_competent"
@@ -40,25 +41,15 @@ INSTRUCTIONS_SHARE = 0.1
 """Length of the instructions' vector added to the state's (length 1), chosen on train rows."""
 
 
-class _Passage:
-    """A text that fits the window, and its vector once somebody has read it."""
-
-    __slots__ = ("row", "vector")
-
-    def __init__(self, row: Row) -> None:
-        self.row = row
-        self.vector: Vector | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """One question: the passages it is read from."""
 
     question: str
     kind: Kind
-    state: _Passage
-    instructions: _Passage | None
-    labels: tuple[_Passage, ...]
+    state: Passage
+    instructions: Passage | None
+    labels: tuple[Passage, ...]
     """In label order; without the no of a yes/no question that does not say what no means."""
     tokens: int
     """Of every passage, remembered or not: the same question costs the same each time."""
@@ -82,16 +73,16 @@ class StarterEngine(Engine[_Piece]):
         Raises:
             Broken: weights or tokenizer are not the ones this engine was measured with.
         """
-        loaded = load()
-        self._scales = loaded.scales
-        self._encoder = Encoder(loaded.tokenizer)
-        self._embedder = Embedder(loaded.model)
-        self._known: LRUCache[str, _Passage] = LRUCache(maxsize=option_cache)
+        scales = load()
+        self._scales = scales.of
+        self._sentences = Sentences()
+        self._known: LRUCache[str, Passage] = LRUCache(maxsize=option_cache)
         self._lock = threading.Lock()
+        weights = _sha256(MODEL_SHA256 + TOKENIZER_SHA256 + scales.digest)
         encoding = f"1 {MAX_TOKENS} {MAX_CHARS} {INSTRUCTIONS_SHARE}"
         self._facts = Facts(
-            model="all-MiniLM-L6-v2-int8",
-            digest=hashlib.sha256(f"{loaded.digest} {encoding}".encode()).hexdigest(),
+            model=MODEL,
+            digest=_sha256(f"{weights} {encoding}"),
             max_tokens=MAX_TOKENS,
             not_competent=NOT_COMPETENT,
             notes=(
@@ -115,10 +106,10 @@ class StarterEngine(Engine[_Piece]):
                 "this model cannot see images, and the inquiry carries at least one",
                 reason=Reason.IMAGES,
             )
-        row = self._encoder.row(render.line(inquiry.state, MAX_CHARS))
+        row = self._sentences.row(render.line(inquiry.state, MAX_CHARS))
         if not row.fits:
-            raise _too_long("the state", row, Reason.TOO_LONG, None)
-        state = _Passage(row)
+            raise too_long("the state", row, Reason.TOO_LONG, None)
+        state = Passage(row)
         return prepared_each(inquiry.questions, lambda name, ask: self._piece(name, ask, state))
 
     def read(self, batch: Sequence[_Piece]) -> Sequence[Mapping[str, Reading]]:
@@ -131,11 +122,11 @@ class StarterEngine(Engine[_Piece]):
 
     def close(self) -> None:
         """Drops the weights and every remembered text."""
-        self._embedder.close()
+        self._sentences.close()
         with self._lock:
             self._known.clear()
 
-    def _piece(self, name: str, ask: Question, state: _Passage) -> _Piece:
+    def _piece(self, name: str, ask: Question, state: Passage) -> _Piece:
         labels = tuple(
             self._passage(label.text, label.what, label.too_long, name) for label in _labels(ask)
         )
@@ -147,39 +138,34 @@ class StarterEngine(Engine[_Piece]):
         tokens = sum(passage.row.tokens for passage in passages)
         return _Piece(name, kind_of(ask), state, instructions, labels, tokens)
 
-    def _passage(self, text: str, what: str, reason: Reason, question: str) -> _Passage:
+    def _passage(self, text: str, what: str, reason: Reason, question: str) -> Passage:
         """The remembered passage of this text, or a new one that is remembered from now on."""
         with self._lock:
             known = self._known.get(text)
         if known is not None:
             return known
-        row = self._encoder.row(text)
+        row = self._sentences.row(text)
         if not row.fits:
-            raise _too_long(what, row, reason, question)
+            raise too_long(what, row, reason, question)
         if self._known.maxsize == 0:
-            return _Passage(row)
+            return Passage(row)
         with self._lock:
-            return self._known.setdefault(text, _Passage(row))
+            return self._known.setdefault(text, Passage(row))
 
     def _reading(self, piece: _Piece) -> Reading:
-        about = self._vector(piece.state)
+        vector = self._sentences.vector
+        about = vector(piece.state)
         if piece.instructions is not None:
-            about = about + np.float32(INSTRUCTIONS_SHARE) * self._vector(piece.instructions)
+            about = about + np.float32(INSTRUCTIONS_SHARE) * vector(piece.instructions)
             about = about / np.linalg.norm(about)
         scale = self._scales[piece.kind]
         # One product per label, not a matrix: a matrix product may round by a row's place in it.
         log_weights = [
-            float(np.dot(about, self._vector(label))) / scale.temperature for label in piece.labels
+            float(np.dot(about, vector(label))) / scale.temperature for label in piece.labels
         ]
         if piece.kind == "noul" and len(log_weights) == 1:
             log_weights.append(scale.unsaid_no)
         return Reading(log_weights, piece.tokens, DOUBT if piece.kind in NOT_COMPETENT else None)
-
-    def _vector(self, passage: _Passage) -> Vector:
-        """The passage's vector; two threads may both work it out and find the same."""
-        if passage.vector is None:
-            passage.vector = self._embedder.vector(passage.row.ids)
-        return passage.vector
 
 
 def _labels(ask: Question) -> list[_Label]:
@@ -211,11 +197,5 @@ def _asks_for_its_instructions(ask: Question) -> bool:
     return isinstance(ask, Noul) and not ask.true
 
 
-def _too_long(what: str, row: Row, reason: Reason, question: str | None) -> Unreadable:
-    return Unreadable(
-        f"{what} is too long for this model: {row.size}, at most {MAX_TOKENS} tokens fit",
-        reason=reason,
-        question=question,
-        tokens=row.tokens,
-        max_tokens=MAX_TOKENS,
-    )
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -22,12 +22,15 @@ from engines.contract import (
     kind_of,
     label_count,
 )
+from engines.fitted.engine import FittedEngine
 from engines.registry import engine_class
 
+from .fitted.knowing import KNOWN, knowing_engine
 from .laya.golden import tiny_engine
 
 ENGINES: dict[str, Callable[[], Engine[Any]]] = {
     **{kind: engine_class(kind) for kind in ("scripted", "starter")},
+    "fitted": knowing_engine,
     "laya": lambda: tiny_engine("fp32"),
     "laya int8": lambda: tiny_engine("int8"),
 }
@@ -43,7 +46,6 @@ QUESTIONS = st.one_of(
     st.builds(Choice, st.dictionaries(TEXT, st.none() | TEXT, min_size=1, max_size=6), WRITTEN),
     st.builds(Score, st.lists(TEXT, min_size=1, max_size=6), st.none() | TEXT),
 )
-INQUIRIES = st.builds(Inquiry, WRITTEN, st.dictionaries(TEXT, QUESTIONS, min_size=2, max_size=3))
 LAW = settings(
     max_examples=15,
     deadline=None,
@@ -56,6 +58,16 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine[Any]]:
     opened = ENGINES[request.param]()
     yield opened
     opened.close()
+
+
+def questions_for(engine: Engine[Any]) -> st.SearchStrategy[Question]:
+    """Any question; of an engine that knows only some, those."""
+    return st.sampled_from(KNOWN) if isinstance(engine, FittedEngine) else QUESTIONS
+
+
+def inquiries_for(engine: Engine[Any]) -> st.SearchStrategy[Inquiry]:
+    asked = st.dictionaries(TEXT, questions_for(engine), min_size=2, max_size=3)
+    return st.builds(Inquiry, WRITTEN, asked)
 
 
 def read(engine: Engine[Any], inquiry: Inquiry) -> dict[str, Reading]:
@@ -78,10 +90,12 @@ def same(a: Reading, b: Reading) -> bool:
 
 
 @LAW
-@given(inquiry=INQUIRIES)
+@given(data=st.data())
 def test_every_question_gets_one_finite_weight_per_label(
-    engine: Engine[Any], inquiry: Inquiry
+    engine: Engine[Any], data: st.DataObject
 ) -> None:
+    inquiry = data.draw(inquiries_for(engine))
+
     readings = read(engine, inquiry)
 
     assert readings.keys() == inquiry.questions.keys()
@@ -92,10 +106,12 @@ def test_every_question_gets_one_finite_weight_per_label(
 
 
 @LAW
-@given(inquiry=INQUIRIES)
+@given(data=st.data())
 def test_a_question_reads_the_same_alone_and_in_company(
-    engine: Engine[Any], inquiry: Inquiry
+    engine: Engine[Any], data: st.DataObject
 ) -> None:
+    inquiry = data.draw(inquiries_for(engine))
+
     together = read(engine, inquiry)
 
     for name, question in inquiry.questions.items():
@@ -103,16 +119,19 @@ def test_a_question_reads_the_same_alone_and_in_company(
 
 
 @LAW
-@given(state=WRITTEN, question=QUESTIONS, name=TEXT)
+@given(state=WRITTEN, data=st.data(), name=TEXT)
 def test_a_questions_name_means_nothing(
-    engine: Engine[Any], state: Any, question: Question, name: str
+    engine: Engine[Any], state: Any, data: st.DataObject, name: str
 ) -> None:
+    question = data.draw(questions_for(engine))
+
     assert same(one(engine, state, question, name), one(engine, state, question, "other"))
 
 
 @LAW
-@given(inquiry=INQUIRIES)
-def test_sharing_a_batch_changes_nothing(engine: Engine[Any], inquiry: Inquiry) -> None:
+@given(data=st.data())
+def test_sharing_a_batch_changes_nothing(engine: Engine[Any], data: st.DataObject) -> None:
+    inquiry = data.draw(inquiries_for(engine))
     alone = read(engine, inquiry)
     pieces = engine.prepare(inquiry)
 
@@ -123,10 +142,12 @@ def test_sharing_a_batch_changes_nothing(engine: Engine[Any], inquiry: Inquiry) 
 
 
 @LAW
-@given(state=WRITTEN, question=QUESTIONS)
+@given(state=WRITTEN, data=st.data())
 def test_reading_twice_gives_the_same_bits(
-    engine: Engine[Any], state: Any, question: Question
+    engine: Engine[Any], state: Any, data: st.DataObject
 ) -> None:
+    question = data.draw(questions_for(engine))
+
     assert one(engine, state, question) == one(engine, state, question)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from bench.starter import CALIBRATION, CARD, REPORT, REPORTED, card_with, table
-from engines.starter import pinned
-from engines.starter.encode import MAX_TOKENS
+from engines.minilm import pinned
+from engines.minilm.encode import MAX_TOKENS
 from engines.starter.engine import StarterEngine
 
 FLOORS = {"banking77 (choice)": 0.62, "clinc150 (choice)": 0.57}

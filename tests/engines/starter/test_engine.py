@@ -22,7 +22,7 @@ from engines.contract import (
     Score,
     Text,
 )
-from engines.starter.embed import Embedder, Vector
+from engines.minilm.embed import Embedder, Vector
 from engines.starter.engine import StarterEngine
 
 TOPICS: Mapping[str, Text | None] = {

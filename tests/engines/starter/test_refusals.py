@@ -15,7 +15,7 @@ from engines.contract import (
     Text,
     Unreadable,
 )
-from engines.starter.encode import MAX_CHARS
+from engines.minilm.encode import MAX_CHARS
 from engines.starter.engine import StarterEngine
 
 LONG = "word " * 300

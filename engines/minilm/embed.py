@@ -35,7 +35,7 @@ class Embedder:
         """
         session = self._session
         if session is None:
-            raise Broken("the starter engine is closed")
+            raise Broken("the embedded encoder is closed")
         row = ids.reshape(1, -1)
         (hidden,) = session.run(
             ["last_hidden_state"],
@@ -48,7 +48,7 @@ class Embedder:
         mean: Vector = hidden[0].mean(axis=0, dtype=np.float32)
         length = float(np.linalg.norm(mean))
         if not (np.isfinite(length) and length > 0.0):
-            raise Broken("the starter model gave a vector that is no number")
+            raise Broken("the embedded encoder gave a vector that is no number")
         return mean / np.float32(length)
 
     def close(self) -> None:

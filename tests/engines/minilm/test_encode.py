@@ -3,8 +3,8 @@
 import pytest
 from tokenizers import Tokenizer
 
-from engines.starter import pinned
-from engines.starter.encode import MAX_CHARS, MAX_TOKENS, Encoder
+from engines.minilm import pinned
+from engines.minilm.encode import MAX_CHARS, MAX_TOKENS, Encoder
 
 CLS, SEP = 101, 102
 SPECIAL = {0, 100, CLS, SEP, 103}
