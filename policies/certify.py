@@ -61,7 +61,8 @@ class Certificate:
     delta: float
     start_rule: str
     needs: int | None
-    """Labels that it would take at least; `None` = promised, or more labels will not do."""
+    """Labels that it would take: a least number where there are fewer than any floor needs, else an
+    estimate. `None` = promised, or more labels will not do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +215,25 @@ def _lowest(nodes: Sequence[_Node], risk: float) -> tuple[_Node | None, float | 
 
 
 def _needs(labels: int, nodes: Sequence[_Node], risk: float, delta: float) -> int | None:
-    """Labels that it would take at least, if errors stay as frequent as they were seen to be.
+    """Labels that it would take, if errors stay as frequent as they were seen to be.
 
-    At no floor fewer than the zero-error minimum. `None` = at every floor errors are too frequent.
+    The frequency is Laplace's, (k + 1)/(m + 2), so that few answers without an error are no proof;
+    where that is too high at every floor, k/m. `None` = that too. Never fewer than the zero-error
+    minimum.
     """
     least = fewest_trials(0, risk, delta) + 1
     if not nodes:
         return least
-    wanted = [
-        math.ceil(_accepted_for(node.errors / node.accepted, risk, delta) * labels / node.accepted)
-        for node in nodes
-        if node.accepted and node.errors < node.accepted * risk * _CLEARLY
-    ]
-    return max(least, labels + 1, min(wanted)) if wanted else None
+    for more in (1, 0):
+        wanted = [
+            math.ceil(_accepted_for(rate, risk, delta) * labels / node.accepted)
+            for node in nodes
+            if node.accepted
+            and (rate := (node.errors + more) / (node.accepted + 2 * more)) < risk * _CLEARLY
+        ]
+        if wanted:
+            return max(least, labels + 1, min(wanted))
+    return None
 
 
 def _accepted_for(rate: float, risk: float, delta: float) -> int:
