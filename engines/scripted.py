@@ -64,7 +64,7 @@ class ScriptedEngine(Engine[_Piece]):
     def facts(self) -> Facts:
         return Facts(
             model="scripted",
-            digest="scripted",
+            digest="scripted-even" if self._script is _SCRIPTS["even"] else "scripted",
             max_tokens=self._max_tokens,
             notes="Says what a script tells it; for tests only, it judges nothing.",
         )

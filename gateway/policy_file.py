@@ -60,7 +60,7 @@ class Promise:
     """Share of the labelled answers that is accepted."""
     start_rule: str = ""
     needs: int | None = None
-    """Labels that would be needed at least; `None` = promised, or no number would do."""
+    """Labels that would be needed in all; `None` = promised, or no number would do."""
 
 
 @dataclass(frozen=True, slots=True)

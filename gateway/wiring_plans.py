@@ -113,7 +113,7 @@ def _tier(
         floors, no_floor = Floors(), "suspended"
     return Tier(
         reader,
-        _gate(cascade, name, facts),
+        gate_of(cascade, name, facts),
         _calibrations(calibration, name, facts.digest),
         facts.native_confidence,
         facts.joint,
@@ -132,7 +132,8 @@ def _configured(cascade: CascadeSection, engine: str) -> Floors:
     return Floors(own.get(OTHERWISE, cascade.default_floor), cells, questions)
 
 
-def _gate(cascade: CascadeSection, engine: str, facts: Facts) -> Gate:
+def gate_of(cascade: CascadeSection, engine: str, facts: Facts) -> Gate:
+    """What never reaches an engine that has a better one above it."""
     own = cascade.gates.get(engine)
     if own is None:
         return Gate(images=facts.images, not_competent=facts.not_competent)

@@ -1,6 +1,6 @@
-"""The command line: `tiergate serve | ask | check | models | keys | usage | engine | question`.
+"""The command line: `tiergate COMMAND`, one module a command.
 
-Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 4 environment.
+Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 3 an alarm, 4 environment.
 """
 
 import argparse
@@ -8,12 +8,38 @@ import sys
 from collections.abc import Sequence
 
 from gateway import __version__
-from gateway.cli import ask, check, engine, keys, models, question, serve, usage
+from gateway.cli import (
+    ask,
+    calibrate,
+    check,
+    engine,
+    keys,
+    models,
+    policy,
+    question,
+    serve,
+    threshold,
+    usage,
+)
 from gateway.cli.grammar import ENVIRONMENT, USAGE
 from gateway.cli.http import Unreachable
 from gateway.config_file import ConfigError
 from gateway.wiring import CannotStart
 from gateway.wiring_ledger import NoLedger
+
+_COMMANDS = (
+    serve,
+    ask,
+    check,
+    models,
+    keys,
+    usage,
+    engine,
+    question,
+    calibrate,
+    policy,
+    threshold,
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"tiergate {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (serve, ask, check, models, keys, usage, engine, question):
+    for command in _COMMANDS:
         command.add_to(commands)
     return top
 

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-OK, FINDING, USAGE, ENVIRONMENT = 0, 1, 2, 4
-"""Exit codes: fine, something was found, usage or configuration, environment."""
+OK, FINDING, USAGE, ALARM, ENVIRONMENT = 0, 1, 2, 3, 4
+"""Exit codes: fine, something was found, usage or configuration, an alarm, environment."""
 
 
 def add_config(command: argparse.ArgumentParser) -> None:

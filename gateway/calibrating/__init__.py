@@ -1,0 +1,1 @@
+"""Engines and labels to calibrations, floors with a promise, and a report. Offline; no HTTP."""

@@ -1,0 +1,80 @@
+"""`tiergate threshold translate`: intervals, and what logged answers make of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli import main
+
+TRANSLATE = ["threshold", "translate", "--from", "entropy:0.55", "--to", "jev"]
+
+
+def test_two_options_are_exact_and_more_are_an_interval(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*TRANSLATE, "--json"]) == 0
+
+    lines = {one["options"]: one for one in json.loads(capsys.readouterr().out)}
+    assert list(lines) == list(range(2, 11))
+    assert lines[2]["low"] == pytest.approx(lines[2]["high"]) == pytest.approx(0.8118, abs=1e-4)
+    assert all(lines[n]["low"] < lines[n]["high"] for n in range(3, 11))
+
+
+def test_a_table_shows_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*TRANSLATE, "--options", "2"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "entropy ≥ 0.55 as jev" in shown
+    assert "0.8118" in shown
+
+
+def test_logged_answers_give_one_threshold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    lines = [{"version": 1, "digest": "d"}, {"key": "k", "refused": "too_long"}]
+    lines += [{"log_weights": [i / 10, 0.0, 0.0]} for i in range(60)]
+    lines += [{"probabilities": [0.5, 0.5]}]
+    log.write_text("\n".join(map(json.dumps, lines)))
+
+    assert main([*TRANSLATE, "--options", "2..3", "--log", str(log), "--json"]) == 0
+    two, three = json.loads(capsys.readouterr().out)
+    assert (two["answers"], three["answers"]) == (1, 60)
+    assert three["alike"] == 1.0
+    assert three["kept"] == three["kept_now"]
+    assert three["low"] <= three["threshold"] <= three["high"] + 0.05
+    assert main([*TRANSLATE, "--options", "3..4", "--log", str(log)]) == 0
+    assert "60" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("nonsense", "log.jsonl:1: a JSON object"),
+        ('{"probabilities": ["a"]}', "log.jsonl:1: a JSON object"),
+        ('{"probabilities": [0.5, 0.5]}', "no answer with 3 to 4 options"),
+    ],
+)
+def test_a_log_of_something_else_is_refused(
+    tmp_path: Path, content: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(content)
+
+    assert main([*TRANSLATE, "--options", "3..4", "--log", str(log)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("source", ["entropy", "entropy:1.1", "entropy:x", "other:0.5", "top:-1"])
+def test_a_threshold_that_cannot_be_is_a_usage_error(source: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["threshold", "translate", "--from", source, "--to", "jev"])
+    assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("options", ["1", "5..3", "2..256", "x"])
+def test_options_that_cannot_be_are_a_usage_error(options: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*TRANSLATE, "--options", options])
+    assert stopped.value.code == 2
