@@ -48,6 +48,10 @@ class Caller:
 ANONYMOUS = Caller("anonymous")
 
 
+_MOST_SEEN = 4096
+"""Headers whose digests are kept; then they are forgotten and computed anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A secret of the store, and whom it stands for."""
@@ -81,7 +85,11 @@ class KeyRing:
         self._generation = -1
         self._checked_s = 0.0
         self._entries: dict[str, _Entry] = {}
+        self.open = not self._static
+        """Whether there are no keys at all, revoked ones included: everyone is `ANONYMOUS`."""
         self._keys: list[Key] = []
+        self._seen: dict[bytes, tuple[Caller, float]] = {}
+        """SHA-256 of a header that was right → whose it is, and until when."""
         if source is not None:
             self._reload(source, 0.0)
 
@@ -89,11 +97,6 @@ class KeyRing:
     def keys(self) -> list[Key]:
         """The store's keys as last read."""
         return self._keys
-
-    @property
-    def open(self) -> bool:
-        """Whether there are no keys at all, revoked ones included: everyone is `ANONYMOUS`."""
-        return not self._static and not self._keys
 
     def authenticate(self, authorization: bytes, now_s: float) -> Caller:
         """The caller behind an `Authorization` header.
@@ -104,10 +107,25 @@ class KeyRing:
             Refusal: 403 for no key at all, 401 for one that is wrong, revoked or expired; 503
                 when the store cannot be read.
         """
-        if self._source is not None:
-            self._refresh(self._source, now_s)
+        source = self._source
+        if source is not None and not (
+            self._checked_s <= now_s < self._checked_s + 1.0 and source.stirred() == self._stirred
+        ):
+            self._refresh(source, now_s)
         if self.open:
             return ANONYMOUS
+        whole = hashlib.sha256(authorization).digest()
+        seen = self._seen.get(whole)
+        if seen is not None and now_s < seen[1]:
+            return seen[0]
+        caller, ends_s = self._known(authorization, now_s)
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen[whole] = caller, ends_s
+        return caller
+
+    def _known(self, authorization: bytes, now_s: float) -> tuple[Caller, float]:
+        """The caller behind the header, and until when. Raises: Refusal: see `authenticate`."""
         scheme, _, bearer = authorization.strip().partition(b" ")
         bearer = bearer.strip()
         if scheme.lower() != b"bearer" or not bearer:
@@ -116,17 +134,14 @@ class KeyRing:
         prefix = prefix_of(bearer)
         entry = None if prefix is None else self._entries.get(prefix)
         if entry is not None and hmac.compare_digest(entry.secret.digest, digest):
-            return _in_force(entry, now_s)
+            return _in_force(entry, now_s), entry.ends_s
         for known, caller in self._static.items():
             if hmac.compare_digest(known, digest):
-                return caller
+                return caller, math.inf
         raise refusal("key_wrong", "The API key is not valid.")
 
     def _refresh(self, source: Keys, now_s: float) -> None:
         """Know of every change to a key; once a second also of those that nobody told of."""
-        checked_s = self._checked_s
-        if checked_s <= now_s < checked_s + 1.0 and source.stirred() == self._stirred:
-            return
         try:
             self._reload(source, now_s)
         except StoreError as error:
@@ -145,6 +160,8 @@ class KeyRing:
                 one.prefix: _entry(one, keys[one.key_id], callers[one.key_id]) for one in secrets
             }
             self._generation = generation
+            self._seen = {}
+            self.open = not self._static and not self._keys
         self._stirred, self._checked_s = stirred, now_s
 
 

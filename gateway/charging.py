@@ -6,16 +6,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from engines.contract import Choice, Inquiry, Noul
+from engines.contract import Choice, EngineError, Inquiry, Noul
 from gateway.auth import Caller
+from gateway.bound import token_bound
 from gateway.decision import Step
-from gateway.errors import Problem, Refusal
+from gateway.errors import Problem, Refusal, problem
+from gateway.leash import CallerLeft
 from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge, ChargedStep
 from gateway.plan import Plan
-from policies.limits import Exhausted
+from policies.limits import Amounts, Exhausted
 from policies.pricing import PriceList, total
+
+_LEFT = 499
 
 
 class Order(NamedTuple):
@@ -61,40 +65,99 @@ class Terms:
 
 def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
     """The row of the ledger for an order that was admitted at `at_s` and has ended so."""
-    charged = tuple([_charged(step, terms.prices, at_s) for step in ended.steps])
-    nanos = total([step.nanos for step in charged])
+    charged, busy = [], False
+    for step in ended.steps:
+        busy = busy or step.seconds > 0
+        charged.append(_charged(step, terms.prices, at_s))
+    nanos = charged[0].nanos if len(charged) == 1 else total([step.nanos for step in charged])
     nouls = choices = scores = 0
     for question in order.inquiry.questions.values():
-        if isinstance(question, Noul):
+        kind = type(question)
+        if kind is Noul:
             nouls += 1
-        elif isinstance(question, Choice):
+        elif kind is Choice:
             choices += 1
         else:
             scores += 1
-    return Charge(
-        at_s=at_s,
-        key_id=order.caller.key_id,
-        request_id=order.request_id,
-        model_asked=order.asked,
-        model_served=order.plan.model,
-        steps=charged,
-        nouls=nouls,
-        choices=choices,
-        scores=scores,
-        status=ended.status,
-        escalated=sum(ended.reasons.values()) if ended.reasons else 0,
-        reasons=ended.reasons or None,
-        cached=ended.status == 200 and not any(step.seconds for step in ended.steps),
-        nanos=nanos,
-        price_version=None if nanos is None else terms.price_version,
+    reasons = ended.reasons or None
+    return Charge(  # by position: names take twice as long
+        at_s,
+        order.caller.key_id,
+        order.request_id,
+        order.asked,
+        order.plan.model,
+        tuple(charged),
+        nouls,
+        choices,
+        scores,
+        ended.status,
+        0 if reasons is None else sum(reasons.values()),
+        reasons,
+        ended.status == 200 and not busy,
+        nanos,
+        None if nanos is None else terms.price_version,
     )
 
 
 def _charged(step: Step, prices: PriceList, at_s: float) -> ChargedStep:
-    busy_us = round(step.seconds * 1e6)
+    tokens, busy_us = step.tokens, round(step.seconds * 1e6)
     tariff = prices.tariff(step.engine, at_s)
-    nanos = None if tariff is None else tariff.cost(step.tokens, busy_us)
-    return ChargedStep(step.engine, step.tokens, busy_us, nanos)
+    nanos = None if tariff is None else tariff.cost(tokens, busy_us)
+    return ChargedStep(step.engine, tokens, busy_us, nanos)
+
+
+def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -> Amounts:
+    """What the order may take at most when these engines read it, one after the other.
+
+    Raises:
+        Refusal: 503 for a money budget and an engine without a price.
+    """
+    limits, tokens, nanos = order.caller.limits, token_bound(order.inquiry), 0
+    if limits.nanos_per_day is not None or limits.nanos_per_month is not None:
+        longest_us = round(terms.longest_s * 1e6)
+        for engine in engines:
+            tariff = terms.prices.tariff(engine, now_s)
+            if tariff is None:
+                message = "This API key has a money budget, but the model has no price."
+                raise Refusal(Problem("ledger_down", message))
+            nanos += tariff.cost(tokens, longest_us)
+    escalations = 0
+    if len(engines) > 1:
+        counted = limits.escalations_per_day, limits.escalations_per_month
+        if any(limit is not None for limit in counted):
+            escalations = len(order.inquiry.questions)
+    return Amounts(tokens * len(engines), escalations, nanos)
+
+
+def less_of(
+    order: Order, found: Exhausted, asked: Admission, terms: Terms
+) -> tuple[Admission, int] | None:
+    """What may still be done where a budget has no room for everything; `None` = nothing.
+
+    What to ask for instead, and how many questions may go up then.
+    """
+    plan = order.plan
+    if asked.claim is None or len(plan.readers) == 1:
+        return None
+    before = asked.claim.amounts
+    if found.unit == "escalations":
+        most = max(0, found.limit - found.used - found.held)
+        amounts = Amounts(before.tokens, most, before.nanos)
+    elif plan.rules.on_exhausted == "stay_small":
+        most, amounts = 0, bound_of(order, plan.readers[:1], terms, asked.now_s)
+    else:
+        return None
+    if amounts == before:
+        return None
+    return asked._replace(claim=asked.claim._replace(amounts=amounts)), most
+
+
+def status_of(error: BaseException) -> int:
+    """What the caller was told; 499 when it left."""
+    if isinstance(error, Refusal | EngineError):
+        return problem(error).status
+    left = isinstance(error, CallerLeft) or not isinstance(error, Exception)
+    return _LEFT if left else 500
 
 
 def used_up(found: Exhausted, asked: Admission) -> Refusal:

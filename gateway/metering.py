@@ -7,19 +7,17 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
 from gateway.auth import unwritable
 from gateway.bound import token_bound
-from gateway.charging import Ended, Order, Terms, charge_of, used_up
+from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, status_of, used_up
 from gateway.decision import Decision, Spending
-from gateway.errors import Problem, Refusal, problem
+from gateway.errors import Problem, Refusal
 from gateway.flights import Flights, conflict, digest
-from gateway.leash import CallerLeft
 from gateway.ledger.blocks import Block, Blocks
 from gateway.ledger.budget import (
     Admission,
@@ -34,13 +32,12 @@ from gateway.ledger.store import Replay, StoreError
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
 from gateway.replays import decision_of, numbers_of
-from policies.limits import Amounts, Exhausted
+from policies.limits import NOTHING, Exhausted
 
 Read: TypeAlias = Callable[[Spending, int | None], Awaitable[Decision]]
 """Decides, with how many questions may go up; `None` = not limited."""
 Leashed: TypeAlias = Callable[[], AbstractContextManager[None]]
 
-_LEFT = 499
 _HASHED_HERE_BYTES = 262_144
 """Longer bodies are told apart by a digest that a thread makes."""
 _PENDING_RETRY_S = 0.5
@@ -53,22 +50,36 @@ class Served(NamedTuple):
     replayed: bool = False
 
 
-@dataclass(slots=True)
 class _Work:
     """One order on its way."""
 
-    admission: Admission
-    begun_s: float
-    """On the clock that only goes forward."""
-    bound_tokens: int = 0
-    taken: bool = False
-    """Whether the bound was taken from the rate of tokens."""
-    asking: bool = False
-    """Whether the store was asked to hold something, so that it may do."""
-    block: Block | None = None
-    """Where the bound was taken from."""
-    spending: Spending = field(default_factory=Spending)
-    most_escalations: int | None = None
+    __slots__ = (
+        "asked",
+        "block",
+        "claim",
+        "decision",
+        "most_escalations",
+        "now_s",
+        "spending",
+        "taken",
+        "tokens",
+    )
+
+    def __init__(self, tokens: int, claim: Claim | None, now_s: float) -> None:
+        self.tokens = tokens
+        """The bound."""
+        self.claim = claim
+        self.now_s = now_s
+        self.taken = False
+        """Whether the bound was taken from the rate of tokens."""
+        self.asked: Admission | None = None
+        """What the store was asked to hold, so that it may do."""
+        self.block: Block | None = None
+        """Where the bound was taken from."""
+        self.spending = Spending()
+        self.most_escalations: int | None = None
+        self.decision: Decision | None = None
+        """`None` = there is none yet."""
 
 
 class Metering:
@@ -91,21 +102,16 @@ class Metering:
                 whatever the leash raises.
             EngineError: as `read` raises it; what was read is charged.
         """
-        key_id, header, same = order.caller.key_id, order.idempotency_key, order.body
-        if len(same) > _HASHED_HERE_BYTES:
-            same = await asyncio.to_thread(digest, same)
-        while True:
-            flight = self._flights.found(key_id, same, header, retried=order.retried)
-            if flight is None:
-                break
-            with leashed():
-                decision = await flight.outcome()
-            if decision is not None:
-                return Served(decision, replayed=True)
-        flight = self._flights.begin(key_id, same, header)
+        if len(order.body) > _HASHED_HERE_BYTES:
+            order = order._replace(body=await asyncio.to_thread(digest, order.body))
+        if order.retried or order.idempotency_key is not None:
+            joined = await self._joined(order, leashed)
+            if joined is not None:
+                return Served(joined, replayed=True)
+        flight = self._flights.begin(order.caller.key_id, order.body, order.idempotency_key)
         outcome: Decision | Refusal | EngineError | None = None
         try:
-            served = await self._lead(order._replace(body=same), leashed, read)
+            served = await self._lead(order, leashed, read)
             outcome = served.decision
         except (Refusal, EngineError) as error:
             outcome = None if _is_own_lateness(error) else error
@@ -113,6 +119,18 @@ class Metering:
         finally:
             self._flights.end(flight, outcome)
         return served
+
+    async def _joined(self, order: Order, leashed: Leashed) -> Decision | None:
+        """The decision of a request in flight that is the same; `None` = there is none."""
+        key_id, header = order.caller.key_id, order.idempotency_key
+        while True:
+            flight = self._flights.found(key_id, order.body, header, retried=order.retried)
+            if flight is None:
+                return None
+            with leashed():
+                decision = await flight.outcome()
+            if decision is not None:
+                return decision
 
     def retire_idle(self) -> None:
         """Give up room in budgets that nobody needs at the moment."""
@@ -122,111 +140,88 @@ class Metering:
         work = self._begun(order)
         try:
             with leashed():
-                earlier = await self._admit(order, work)
-                if earlier is not None:
-                    self._rates.give_back(order.caller, work.bound_tokens)
-                    return Served(earlier, replayed=True)
+                if not self._has_room(order, work):
+                    earlier = await self._admit(order, work)
+                    if earlier is not None:
+                        self._rates.give_back(order.caller, work.tokens)
+                        return Served(earlier, replayed=True)
                 decision = await read(work.spending, work.most_escalations)
         except BaseException as error:
             self._give_up(order, work, error)
             raise
-        await self._settle(order, work, decision)
+        work.decision = decision
+        if self._terms.durable:
+            await self._settle(order, work, decision)
+        else:
+            done = self._settlement(order, work, _ended(decision))
+            self._writer.post(lambda store: settle(store, done))
         return Served(decision)
 
     def _begun(self, order: Order) -> _Work:
-        """What will be asked of the store."""
-        now_s = time.time()
-        limits, bound_tokens = order.caller.limits, 0
-        claim = once = None
-        budgeted = order.caller.budgeted
-        if budgeted or limits.tpm is not None:
-            bound_tokens = token_bound(order.inquiry) * len(order.plan.readers)
-        if budgeted:
-            amounts = self._bound(order, order.plan.readers, now_s)
+        """What the order may take at most."""
+        now_s, limits = time.time(), order.caller.limits
+        if order.caller.budgeted:
+            amounts = bound_of(order, order.plan.readers, self._terms, now_s)
             claim = Claim(limits, amounts, self._terms.calendar.windows(now_s))
+            return _Work(amounts.tokens, claim, now_s)
+        tokens = 0 if limits.tpm is None else token_bound(order.inquiry) * len(order.plan.readers)
+        return _Work(tokens, None, now_s)
+
+    def _has_room(self, order: Order, work: _Work) -> bool:
+        """Take what the order needs from what is held already; whether that was possible.
+
+        Raises:
+            Refusal: 429 the rate of tokens, 503 no ledger.
+        """
+        if self._writer.failing:
+            raise Refusal(unwritable())
+        caller = order.caller
+        if caller.limits.tpm is not None:
+            self._rates.take_tokens(caller, work.tokens, time.monotonic())
+            work.taken = True
+        if order.idempotency_key is not None:
+            return False
+        if work.claim is None:
+            return True
+        work.block = self._blocks.take(caller.key_id, work.claim, work.now_s)
+        return work.block is not None
+
+    async def _admit(self, order: Order, work: _Work) -> Decision | None:
+        """Have the store hold what the order may take, or the decision that it repeats."""
+        once = None
         if order.idempotency_key is not None:
             once = Idempotency(digest(order.idempotency_key), digest(order.body))
         lease_id, key_id = self._random.getrandbits(62), order.caller.key_id
-        asked = Admission(lease_id, key_id, now_s, self._terms.lease_s, claim, once)
-        return _Work(asked, time.monotonic(), bound_tokens)
-
-    def _bound(self, order: Order, engines: Sequence[str], now_s: float) -> Amounts:
-        """What the order may take at most when these engines read it, one after the other."""
-        limits, tokens, nanos = order.caller.limits, token_bound(order.inquiry), 0
-        if limits.budget("nanos", "day") is not None or limits.budget("nanos", "month") is not None:
-            for engine in engines:
-                tariff = self._terms.prices.tariff(engine, now_s)
-                if tariff is None:
-                    raise _unpriced()
-                nanos += tariff.cost(tokens, round(self._terms.longest_s * 1e6))
-        counted = limits.escalations_per_day, limits.escalations_per_month
-        escalates = len(engines) > 1 and any(limit is not None for limit in counted)
-        escalations = len(order.inquiry.questions) if escalates else 0
-        return Amounts(tokens * len(engines), escalations, nanos)
-
-    async def _admit(self, order: Order, work: _Work) -> Decision | None:
-        """Hold what the order may take; the decision of an earlier request that it repeats."""
-        if self._writer.failing:
-            raise Refusal(unwritable())
-        self._rates.take_tokens(order.caller, work.bound_tokens, work.begun_s)
-        work.taken = True
-        asked = work.admission
-        if asked.idempotency is None:
-            if asked.claim is None:
-                return None
-            work.block = self._blocks.take(asked)
-            if work.block is not None:
-                return None
-        found = await self._ask(work, asked)
+        asked = Admission(lease_id, key_id, work.now_s, self._terms.lease_s, work.claim, once)
+        work.asked = asked  # from now on, also if nobody waits to be told
+        found = await self._ask(asked)
         if isinstance(found, Exhausted) and self._blocks.retire(asked.key_id) is not None:
-            found = await self._ask(work, asked)
-        while isinstance(found, Exhausted) and (less := self._less(order, work, found)):
-            asked = work.admission = less
-            found = await self._ask(work, asked)
+            found = await self._ask(asked)
+        while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
+            asked, work.most_escalations = less
+            work.asked, work.claim = asked, asked.claim
+            found = await self._ask(asked)
         if isinstance(found, Held):
             work.block = None if asked.claim is None else self._blocks.add(asked, found)
             return None
-        work.asking = False
+        work.asked = None
         if isinstance(found, Exhausted):
             raise used_up(found, asked)
         return _earlier(found, order, asked)
 
-    def _less(self, order: Order, work: _Work, found: Exhausted) -> Admission | None:
-        """What may still be done where a budget has no room for everything; `None` = nothing."""
-        asked, plan = work.admission, order.plan
-        if asked.claim is None or len(plan.readers) == 1:
-            return None
-        before = asked.claim.amounts
-        if found.unit == "escalations":
-            most = max(0, found.limit - found.used - found.held)
-            amounts = Amounts(before.tokens, most, before.nanos)
-        elif plan.rules.on_exhausted == "stay_small":
-            most, amounts = 0, self._bound(order, plan.readers[:1], asked.now_s)
-        else:
-            return None
-        if amounts == before:
-            return None
-        work.most_escalations = most
-        return asked._replace(claim=asked.claim._replace(amounts=amounts))
-
-    async def _ask(self, work: _Work, asked: Admission) -> Held | Exhausted | Replay:
-        work.asking = True  # from now on, also if nobody waits to be told
+    async def _ask(self, asked: Admission) -> Held | Exhausted | Replay:
         try:
             return await self._writer.submit(lambda store: admit(store, asked))
         except StoreError as error:
             raise Refusal(unwritable()) from error
 
     async def _settle(self, order: Order, work: _Work, decision: Decision) -> None:
-        """Charge the decision; returns after the commit when the ledger is durable.
+        """Charge the decision; returns after the commit.
 
         Raises:
             Refusal: 503 when that fails; the charge is written as soon as it can be.
         """
-        answer = None if work.admission.idempotency is None else numbers_of(decision)
-        done = self._settlement(order, work, Ended(decision.steps, 200, decision.reasons), answer)
-        if not self._terms.durable:
-            self._writer.post(lambda store: settle(store, done))
-            return
+        done = self._settlement(order, work, _ended(decision))
         try:
             await self._writer.submit(lambda store: settle(store, done))
         except StoreError as error:
@@ -237,27 +232,39 @@ class Metering:
 
     def _give_up(self, order: Order, work: _Work, error: BaseException) -> None:
         """Charge what ran before the error, and give back the rest. Nobody waits for it."""
-        done = self._settlement(order, work, Ended(work.spending.so_far(), _status(error)))
-        if done.charge is not None or done.lease_id is not None or work.asking:
+        ended = Ended(work.spending.so_far(), status_of(error))
+        done = self._settlement(order, work, ended)
+        if done.charge is not None or done.lease_id is not None or work.asked is not None:
             self._writer.post(lambda store: settle(store, done))
 
-    def _settlement(
-        self, order: Order, work: _Work, ended: Ended, answer: bytes | None = None
-    ) -> Settlement:
+    def _settlement(self, order: Order, work: _Work, ended: Ended) -> Settlement:
         """What the store is told at the end of the work; rates and blocks are told at once."""
-        asked = work.admission
-        charge = None
+        charge, tokens, nanos = None, 0, 0
         if ended.steps:
-            charge = charge_of(order, ended, self._terms, asked.now_s)
-        tokens, nanos = (0, 0) if charge is None else (charge.tokens, charge.nanos or 0)
+            charge = charge_of(order, ended, self._terms, work.now_s)
+            tokens, nanos = charge.tokens, charge.nanos or 0
         if work.taken:
-            self._rates.give_back(order.caller, work.bound_tokens - tokens)
-        ends = work.asking
-        if work.block is not None and asked.claim is not None:
-            ends = self._blocks.back(work.block, asked.claim.amounts, tokens, nanos)
-        lease_id = asked.lease_id if work.block is None else work.block.asked.lease_id
-        day_s = self._terms.calendar.windows(asked.now_s).day_s
-        return Settlement(asked, charge, day_s, answer, lease_id if ends else None)
+            self._rates.give_back(order.caller, work.tokens - tokens)
+        asked, block, claim = work.asked, work.block, work.claim
+        lease_id, left = (None, None) if asked is None else (asked.lease_id, NOTHING)
+        if block is not None and claim is not None:
+            left = self._blocks.back(block, claim.amounts, tokens, nanos)
+            lease_id = None if left is None else block.asked.lease_id
+        windows = self._terms.calendar.windows(work.now_s) if claim is None else claim.windows
+        answer = _replayable(work)
+        return Settlement(asked, charge, windows.day_s, answer, lease_id, left or NOTHING)
+
+
+def _ended(decision: Decision) -> Ended:
+    return Ended(decision.steps, 200, decision.reasons if decision.routes else None)
+
+
+def _replayable(work: _Work) -> bytes | None:
+    """What is kept for an Idempotency-Key; `None` = there is none, or no answer."""
+    asked, decision = work.asked, work.decision
+    if asked is None or asked.idempotency is None or decision is None:
+        return None
+    return numbers_of(decision)
 
 
 def _earlier(found: Replay, order: Order, asked: Admission) -> Decision:
@@ -274,18 +281,5 @@ def _earlier(found: Replay, order: Order, asked: Admission) -> Decision:
     return decision_of(found.answer, order.inquiry)
 
 
-def _unpriced() -> Refusal:
-    message = "This API key has a money budget, but the model has no price."
-    return Refusal(Problem("ledger_down", message))
-
-
 def _is_own_lateness(error: Refusal | EngineError) -> bool:
     return isinstance(error, Refusal) and error.problem.kind == "late"
-
-
-def _status(error: BaseException) -> int:
-    """What the caller was told; 499 when it left."""
-    if isinstance(error, Refusal | EngineError):
-        return problem(error).status
-    left = isinstance(error, CallerLeft) or not isinstance(error, Exception)
-    return _LEFT if left else 500

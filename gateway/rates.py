@@ -8,7 +8,7 @@ import math
 
 from gateway.auth import Caller
 from gateway.errors import Problem, Refusal
-from policies.limits import Pace, paced, refunded
+from policies.limits import Pace, arrival_after, paced, refunded
 
 
 class Rates:
@@ -27,10 +27,12 @@ class Rates:
         limit = caller.limits.rpm
         if limit is None:
             return
-        pace = paced(self._requests.get(caller.key_id, 0.0), now_s, limit)
-        if pace.wait_s:
-            raise _too_fast("rpm", "requests", limit, pace)
-        self._requests[caller.key_id] = pace.arrival_s
+        key_id = caller.key_id
+        before_s = self._requests.get(key_id, 0.0)
+        after_s = arrival_after(before_s, now_s, limit)
+        if after_s is None:
+            raise _too_fast("rpm", "requests", limit, paced(before_s, now_s, limit))
+        self._requests[key_id] = after_s
 
     def take_tokens(self, caller: Caller, tokens: int, now_s: float) -> None:
         """Count an upper bound of tokens.
@@ -42,10 +44,12 @@ class Rates:
         limit = caller.limits.tpm
         if limit is None:
             return
-        pace = paced(self._tokens.get(caller.key_id, 0.0), now_s, limit, tokens)
-        if pace.wait_s:
-            raise _too_fast("tpm", "tokens", limit, pace)
-        self._tokens[caller.key_id] = pace.arrival_s
+        key_id = caller.key_id
+        before_s = self._tokens.get(key_id, 0.0)
+        after_s = arrival_after(before_s, now_s, limit, tokens)
+        if after_s is None:
+            raise _too_fast("tpm", "tokens", limit, paced(before_s, now_s, limit, tokens))
+        self._tokens[key_id] = after_s
 
     def give_back(self, caller: Caller, tokens: int) -> None:
         """Of the tokens taken, these were not read."""

@@ -45,20 +45,12 @@ class Limits:
 UNLIMITED = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+class Amounts(NamedTuple):
     """Something in each unit that a budget can be set for; never negative."""
 
     tokens: int = 0
     escalations: int = 0
     nanos: int = 0
-
-    def __add__(self, other: "Amounts") -> "Amounts":
-        return Amounts(
-            self.tokens + other.tokens,
-            self.escalations + other.escalations,
-            self.nanos + other.nanos,
-        )
 
     def times(self, n: int) -> "Amounts":
         """Each unit `n` times."""
@@ -152,6 +144,21 @@ def paced(arrival_s: float, now_s: float, per_minute: int, cost: int = 1) -> Pac
         wait_s = 0.0
     left = int((_BURST_S - (after_s - now_s)) / each_s + _NOISE_S)
     return Pace(arrival_s, wait_s, left if left > 0 else 0, after_s - now_s)
+
+
+def arrival_after(arrival_s: float, now_s: float, per_minute: int, cost: int = 1) -> float | None:
+    """The arrival time after a cell that passes; `None` = it has to wait, and `paced` says how.
+
+    The same decision as `paced`, without the rest of what it says.
+    """
+    if per_minute == 0:
+        return None
+    begin_s = arrival_s if arrival_s > now_s else now_s
+    each_s = _BURST_S / per_minute
+    needed_s = (cost if cost < per_minute else per_minute) * each_s
+    if begin_s + needed_s - now_s - _BURST_S > _NOISE_S:
+        return None
+    return begin_s + cost * each_s
 
 
 def refunded(arrival_s: float, per_minute: int, cost: int) -> float:

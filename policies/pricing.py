@@ -38,6 +38,8 @@ class Tariff:
 
     def cost(self, tokens: int, busy_us: int = 0) -> int:
         """Nanos for this much work, rounded once, half up."""
+        if not self.hour:
+            return (2 * tokens * self.million_tokens + _TOKENS) // (2 * _TOKENS)
         over = tokens * self.million_tokens * _HOUR_US + busy_us * self.hour * _TOKENS
         under = _TOKENS * _HOUR_US
         return (2 * over + under) // (2 * under)

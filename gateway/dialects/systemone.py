@@ -95,27 +95,36 @@ def decode(
 def encode(decision: Decision) -> bytes:
     """The body of a 200: model, answers in the asker's order, usage and its share by engine."""
     answers = {name: _answer(answer) for name, answer in decision.answers.items()}
+    if decision.natives or decision.routes or decision.cuts:
+        _add_more(answers, decision)
+    by_engine: dict[str, dict[str, int]] = {}
+    tokens = 0
+    for step in decision.steps:
+        tokens += step.tokens
+        before = by_engine.get(step.engine)
+        by_engine[step.engine] = {
+            "input_tokens": step.tokens + (before["input_tokens"] if before else 0)
+        }
+    body: dict[str, object] = {
+        "model": decision.model,
+        "answers": answers,
+        "usage": {"input_tokens": tokens, "output_tokens": 0},
+        "x_usage": by_engine,
+    }
+    if decision.routes:
+        read = {engine: used["input_tokens"] for engine, used in by_engine.items()}
+        body["x_cascade"] = {"escalated": decision.escalated, "tokens": read}
+    return _json(body)
+
+
+def _add_more(answers: Mapping[str, dict[str, object]], decision: Decision) -> None:
+    """What only some answers carry."""
     for name, native in decision.natives.items():
         answers[name]["x_native_confidence"] = native
     for name, route in decision.routes.items():
         _add_route(answers[name], route)
     for name, cut in decision.cuts.items():
         answers[name]["x_truncated"] = {"kept": cut.kept_tokens, "dropped": cut.dropped_tokens}
-    by_engine: dict[str, dict[str, int]] = {}
-    for step in decision.steps:
-        by_engine.setdefault(step.engine, {"input_tokens": 0})["input_tokens"] += step.tokens
-    cascade: dict[str, object] = {}
-    if decision.routes:
-        tokens = {engine: used["input_tokens"] for engine, used in by_engine.items()}
-        cascade = {"x_cascade": {"escalated": decision.escalated, "tokens": tokens}}
-    body: dict[str, object] = {
-        "model": decision.model,
-        "answers": answers,
-        "usage": {"input_tokens": decision.tokens, "output_tokens": 0},
-        "x_usage": by_engine,
-        **cascade,
-    }
-    return _json(body)
 
 
 def route_headers(decision: Decision) -> list[tuple[bytes, bytes]]:

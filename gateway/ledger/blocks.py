@@ -7,7 +7,7 @@ to the event loop.
 
 from dataclasses import dataclass
 
-from gateway.ledger.budget import Admission, Held
+from gateway.ledger.budget import Admission, Claim, Held
 from gateway.ledger.store import Store
 from gateway.ledger.writer import Writer
 from policies.limits import NOTHING, Amounts
@@ -20,6 +20,8 @@ class Block:
     """A lease and what is left of it."""
 
     asked: Admission
+    claim: Claim | None
+    """What was claimed first: others must have the same limits and windows."""
     tokens: int
     """Free; may fall below 0 when work takes more than its bound."""
     nanos: int
@@ -32,6 +34,10 @@ class Block:
     used_s: float
     """When somebody last took from it."""
     retired: bool = False
+
+    def in_flight(self) -> Amounts:
+        """What is taken and has not come back."""
+        return Amounts(self.flying_tokens, 0, self.flying_nanos)
 
 
 class Blocks:
@@ -48,6 +54,7 @@ class Blocks:
         own = NOTHING if asked.claim is None else asked.claim.amounts
         block = Block(
             asked,
+            asked.claim,
             tokens=held.amounts.tokens - own.tokens,
             nanos=held.amounts.nanos - own.nanos,
             flying=1,
@@ -63,37 +70,42 @@ class Blocks:
             self._blocks[asked.key_id] = block
         return block
 
-    def take(self, asked: Admission) -> Block | None:
+    def take(self, key_id: str, claim: Claim, now_s: float) -> Block | None:
         """The block that holds room for the claim; `None` = the store has to be asked."""
-        block, claim = self._blocks.get(asked.key_id), asked.claim
-        if block is None or claim is None or (born := block.asked.claim) is None:
+        block = self._blocks.get(key_id)
+        if block is None or (born := block.claim) is None:
             return None
+        limits, (tokens, escalations, nanos), windows = claim
         if not (
-            born.limits is claim.limits
-            and born.windows is claim.windows
-            and block.asked.now_s <= asked.now_s < block.until_s
+            born.limits is limits
+            and born.windows is windows
+            and block.asked.now_s <= now_s < block.until_s
         ):
-            self.retire(asked.key_id)
+            self.retire(key_id)
             return None
-        wanted = claim.amounts
-        if wanted.tokens > block.tokens or wanted.nanos > block.nanos or wanted.escalations:
+        if tokens > block.tokens or nanos > block.nanos or escalations:
             return None
-        block.tokens -= wanted.tokens
-        block.nanos -= wanted.nanos
+        block.tokens -= tokens
+        block.nanos -= nanos
         block.flying += 1
-        block.flying_tokens += wanted.tokens
-        block.flying_nanos += wanted.nanos
-        block.used_s = asked.now_s
+        block.flying_tokens += tokens
+        block.flying_nanos += nanos
+        block.used_s = now_s
         return block
 
-    def back(self, block: Block, taken: Amounts, tokens: int, nanos: int) -> bool:
-        """A request used this much; whether the lease is to be released with its charge."""
+    def back(self, block: Block, taken: Amounts, tokens: int, nanos: int) -> Amounts | None:
+        """A request used this much; what the lease is to hold from its charge on.
+
+        `NOTHING` = it ends; `None` = it stays as it is.
+        """
         block.tokens += taken.tokens - tokens
         block.nanos += taken.nanos - nanos
         block.flying -= 1
         block.flying_tokens -= taken.tokens
         block.flying_nanos -= taken.nanos
-        return block.retired and block.flying == 0
+        if not block.retired:
+            return None
+        return block.in_flight() if block.flying else NOTHING
 
     def retire(self, key_id: str) -> Block | None:
         """Take no more from the key's block and give up what is free; which it was."""
@@ -111,7 +123,7 @@ class Blocks:
     def _retire(self, block: Block) -> None:
         block.retired = True
         lease_id, flying = block.asked.lease_id, block.flying
-        left = Amounts(block.flying_tokens, 0, block.flying_nanos)
+        left = block.in_flight()
 
         def shrink(store: Store) -> None:
             if flying:

@@ -85,7 +85,8 @@ def admit(store: Store, asked: Admission) -> Held | Exhausted | Replay:
 class Settlement(NamedTuple):
     """What remains of a piece of work."""
 
-    asked: Admission
+    asked: Admission | None
+    """`None` = the store was not asked for it."""
     charge: Charge | None = None
     """`None` = it cost nothing."""
     day_s: int = 0
@@ -93,15 +94,20 @@ class Settlement(NamedTuple):
     answer: bytes | None = None
     """What is kept for its Idempotency-Key; `None` = the key may be used again."""
     lease_id: int | None = None
-    """The lease that ends with it."""
+    """The lease that changes with it."""
+    left: Amounts = NOTHING
+    """What that lease holds from now on; nothing = it ends."""
 
 
 def settle(store: Store, done: Settlement) -> None:
     """Put the charge in the place of what was held."""
     if done.lease_id is not None:
-        store.release(done.lease_id)
-    if (once := done.asked.idempotency) is not None:
-        asked = done.asked
+        if done.left == NOTHING:
+            store.release(done.lease_id)
+        else:
+            store.shrink(done.lease_id, done.left)
+    asked = done.asked
+    if asked is not None and (once := asked.idempotency) is not None:
         store.finish_replay(
             asked.key_id,
             once.header,

@@ -123,7 +123,9 @@ class SqliteStore(SqliteKeys):
         at = 0
         while at < len(charges):
             rows = next(size for size in _SIZES if size <= len(charges) - at)
-            values = [v for charge, _ in charges[at : at + rows] for v in _row_of(charge)]
+            values: list[str | int | float | None] = []
+            for charge, _ in charges[at : at + rows]:
+                values += _row_of(charge)
             self._change(_CHARGES[rows], values)
             at += rows
 
@@ -197,7 +199,7 @@ _COLUMNS = (
     "at_s, key_id, request_id, model_asked, model_served, steps, tokens, busy_us, nouls, choices,"
     " scores, escalated, reasons, cached, status, nanos, price_version"
 )
-_SIZES = (32, 8, 2, 1)
+_SIZES = (64, 16, 4, 2, 1)
 _CHARGES = {
     rows: f"INSERT INTO charges ({_COLUMNS}) VALUES "  # noqa: S608 - constants
     + ", ".join(["(" + ", ".join("?" * 17) + ")"] * rows)

@@ -84,7 +84,10 @@ class Charge(NamedTuple):
     @property
     def tokens(self) -> int:
         """Every token every engine read; the same number as `usage.input_tokens`."""
-        return sum(step.tokens for step in self.steps)
+        tokens = 0
+        for step in self.steps:
+            tokens += step.tokens
+        return tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from gateway.ledger.store import Store, StoreError
@@ -20,18 +19,12 @@ _LOG = logging.getLogger("tiergate")
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Store], Any]
 
+_Item: TypeAlias = tuple[Work, asyncio.Future[Any] | None]
+"""Work, and whoever waits for what it returns or raises."""
+
 _RETRY_S = 0.2
 _MAX_KEPT = 100_000
 """Posted work that is kept for later while the store cannot be written."""
-
-
-@dataclass(slots=True)
-class _Item:
-    """Work, and whoever waits for its outcome."""
-
-    work: Work
-    future: asyncio.Future[Any] | None = None
-    outcome: Any = None
 
 
 class Writer:
@@ -75,7 +68,7 @@ class Writer:
             raise StoreError("the ledger is closed")
         self._loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = self._loop.create_future()
-        self._outbox.append(_Item(work, future))
+        self._outbox.append((work, future))
         if not self._soon and not self._busy:
             self._soon = True
             self._loop.call_soon(self._hand_over)
@@ -83,7 +76,7 @@ class Writer:
 
     def post(self, work: Work) -> None:
         """Have `work` done soon, in the order of posting; it is tried until the store allows it."""
-        self._outbox.append(_Item(work))
+        self._outbox.append((work, None))
         if self._later is None:
             self._loop = asyncio.get_running_loop()
             self._later = self._loop.call_later(self._interval_s, self._due)
@@ -114,17 +107,17 @@ class Writer:
         group, self._outbox = self._outbox, []
         self._groups.put(group)
 
-    def _written(self, group: list[_Item]) -> None:
+    def _written(self, group: list[_Item], outcomes: list[Any]) -> None:
         """On the event loop: the thread is done with a group."""
         self._busy = False
-        for item in group:
-            if item.future is None or item.future.done():
+        for (_, future), outcome in zip(group, outcomes, strict=True):
+            if future is None or future.done():
                 continue
-            if isinstance(item.outcome, Exception):
-                item.future.set_exception(item.outcome)
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
             else:
-                item.future.set_result(item.outcome)
-        if self._overdue or any(item.future is not None for item in self._outbox):
+                future.set_result(outcome)
+        if self._overdue or any(future is not None for _, future in self._outbox):
             self._hand_over()
 
     def _run(self) -> None:
@@ -133,50 +126,51 @@ class Writer:
             try:
                 group = self._groups.get(timeout=_RETRY_S if kept else None)
             except queue.Empty:
-                kept = self._write(kept)
+                kept = self._put_off(kept, self._write(kept))
                 continue
             if group is None:
                 break
-            kept = self._write([*kept, *group])
-            self._tell(group)
-        if kept and self._write(kept):
+            everything = [*kept, *group]
+            outcomes = self._write(everything)
+            own = outcomes[len(kept) :]
+            kept = self._put_off(everything, outcomes)
+            self._tell(group, own)
+        if kept and self._put_off(kept, self._write(kept)):
             _LOG.error("the ledger could not be written: %d entries are lost", len(kept))
         self._store.close()
 
-    def _tell(self, group: list[_Item]) -> None:
+    def _tell(self, group: list[_Item], outcomes: list[Any]) -> None:
         if self._loop is None:
             return
         try:
-            self._loop.call_soon_threadsafe(self._written, group)
+            self._loop.call_soon_threadsafe(self._written, group, outcomes)
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
 
-    def _write(self, group: list[_Item]) -> list[_Item]:
-        """Commit the group, or each item alone if one of them raises; what to try again."""
+    def _write(self, group: list[_Item]) -> list[Any]:
+        """Commit the group, or each item alone if one of them raises; what each came to."""
+        store = self._store
         try:
-            with self._store.transaction():
-                for item in group:
-                    item.outcome = item.work(self._store)
+            with store.transaction():
+                outcomes = [work(store) for work, _ in group]
         except StoreError as error:
-            return self._put_off(group, error)
+            if not self._failing:
+                _LOG.error("the ledger cannot be written", exc_info=error)
+            self._failing = True
+            return [error] * len(group)
         except Exception as error:  # noqa: BLE001 - one item must not end the ledger
             if len(group) > 1:
-                return [kept for item in group for kept in self._write([item])]
-            group[0].outcome = error
-            if group[0].future is None:
+                return [outcome for item in group for outcome in self._write([item])]
+            if group[0][1] is None:
                 _LOG.error("an entry does not fit the ledger and is lost", exc_info=error)
-            return []
+            return [error]
         self._failing = False
-        return []
+        return outcomes
 
-    def _put_off(self, group: list[_Item], error: StoreError) -> list[_Item]:
-        """Whoever waits is told; the rest is kept for later."""
-        if not self._failing:
-            _LOG.error("the ledger cannot be written", exc_info=error)
-        self._failing = True
-        for item in group:
-            item.outcome = error
-        kept = [item for item in group if item.future is None]
+    def _put_off(self, group: list[_Item], outcomes: list[Any]) -> list[_Item]:
+        """What nobody waits for and could not be written: it is tried again."""
+        pairs = zip(group, outcomes, strict=True)
+        kept = [item for item, out in pairs if item[1] is None and isinstance(out, StoreError)]
         if len(kept) > _MAX_KEPT:
             _LOG.error("the ledger has too much to catch up: %d entries are lost", len(kept))
             return []

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.limits import (
-    NOTHING,
     Amounts,
     Exhausted,
     Limits,
+    arrival_after,
     exhausted,
     paced,
     refunded,
@@ -152,10 +152,26 @@ def test_no_order_of_holding_and_settling_overspends(
     assert used + sum(actual for _, actual in flying) <= limit
 
 
-def test_amounts_add_up() -> None:
-    assert Amounts(1, 2, 3) + Amounts(4, 5, 6).times(2) + NOTHING == Amounts(9, 12, 15)
+def test_amounts_multiply_each_unit() -> None:
+    assert Amounts(4, 5, 6).times(2) == Amounts(8, 10, 12)
 
 
 def test_only_budgets_are_budgets() -> None:
     assert not Limits(rpm=1, tpm=1).has_budgets
     assert Limits(escalations_per_month=0).has_budgets
+
+
+@given(
+    arrival_s=st.floats(0, 2_000),
+    now_s=st.floats(900, 1_100),
+    per_minute=st.integers(0, 1000),
+    cost=st.integers(1, 3000),
+)
+def test_the_short_answer_is_the_long_one(
+    arrival_s: float, now_s: float, per_minute: int, cost: int
+) -> None:
+    pace = paced(arrival_s, now_s, per_minute, cost)
+
+    after_s = arrival_after(arrival_s, now_s, per_minute, cost)
+
+    assert after_s == (None if pace.wait_s else pace.arrival_s)

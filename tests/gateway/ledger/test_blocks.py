@@ -16,7 +16,7 @@ from gateway.ledger.budget import Admission, Claim, Held, Settlement, admit, set
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.sqlite import SqliteStore
 from gateway.ledger.store import Charge, ChargedStep, Store
-from policies.limits import Amounts, Exhausted, Limits
+from policies.limits import NOTHING, Amounts, Exhausted, Limits
 
 BEGIN_S = 1_796_000_000.0
 LEASE_S, LONGEST_S = 60.0, 8.0
@@ -55,6 +55,12 @@ class Process:
             return admit(self.store, asked)
 
 
+def took(process: Process, asked: Admission) -> Block | None:
+    """The block that holds room for what is asked."""
+    assert asked.claim is not None
+    return process.blocks.take(asked.key_id, asked.claim, asked.now_s)
+
+
 class Interleaved(RuleBasedStateMachine):
     """Processes that take, give back, write, idle and die in any order."""
 
@@ -90,7 +96,7 @@ class Interleaved(RuleBasedStateMachine):
         self.leases += 1
         claim = Claim(LIMITS, Amounts(tokens), WINDOWS)
         asked = Admission(self.leases, "k", self.now_s, LEASE_S, claim)
-        block = process.blocks.take(asked)
+        block = took(process, asked)
         if block is None:
             found = process.ask(asked)
             if isinstance(found, Exhausted) and process.blocks.retire("k") is not None:
@@ -112,11 +118,11 @@ class Interleaved(RuleBasedStateMachine):
         block, asked = process.flying.pop(at)
         assert asked.claim is not None
         tokens = round(asked.claim.amounts.tokens * share)
-        ends = process.blocks.back(block, asked.claim.amounts, tokens, 0)
+        left = process.blocks.back(block, asked.claim.amounts, tokens, 0)
         steps = (ChargedStep("engine", tokens, 1),)
         charge = Charge(self.now_s, "k", "r", None, "m", steps, 1, 0, 0, 200)
-        lease_id = block.asked.lease_id if ends else None
-        done = Settlement(asked, charge, WINDOWS.day_s, None, lease_id)
+        lease_id = None if left is None else block.asked.lease_id
+        done = Settlement(asked, charge, WINDOWS.day_s, None, lease_id, left or NOTHING)
         process.post(lambda store: settle(store, done))
         self.used += tokens
 
@@ -214,15 +220,15 @@ def test_a_block_gives_what_it_holds_and_no_more(process: Process) -> None:
     assert free >= 16
 
     for number in range(free):
-        assert process.blocks.take(asked_for(1, 2 + number)) is block
+        assert took(process, asked_for(1, 2 + number)) is block
 
-    assert process.blocks.take(asked_for(1)) is None
+    assert took(process, asked_for(1)) is None
 
 
 def test_what_was_not_used_can_be_taken_again_and_what_was_used_cannot(process: Process) -> None:
     block = begun(process)
     free = block.tokens
-    assert process.blocks.take(asked_for(10)) is block
+    assert took(process, asked_for(10)) is block
 
     assert not process.blocks.back(block, Amounts(10), 4, 0)
 
@@ -233,25 +239,25 @@ def test_nobody_takes_what_could_expire_before_they_are_back(process: Process) -
     begun(process)
     last_s = BEGIN_S + LEASE_S - 2 * LONGEST_S
 
-    assert process.blocks.take(asked_for(1, now_s=last_s - 0.01)) is not None
-    assert process.blocks.take(asked_for(1, now_s=last_s)) is None
+    assert took(process, asked_for(1, now_s=last_s - 0.01)) is not None
+    assert took(process, asked_for(1, now_s=last_s)) is None
 
 
 def test_a_clock_that_goes_back_ends_a_block(process: Process) -> None:
     begun(process)
 
-    assert process.blocks.take(asked_for(1, now_s=BEGIN_S - 1)) is None
-    assert process.blocks.take(asked_for(1)) is None
+    assert took(process, asked_for(1, now_s=BEGIN_S - 1)) is None
+    assert took(process, asked_for(1)) is None
 
 
 def test_a_retired_block_holds_what_is_in_flight_and_ends_with_the_last(process: Process) -> None:
     block = begun(process)
-    assert process.blocks.take(asked_for(2, 2)) is block
+    assert took(process, asked_for(2, 2)) is block
 
     assert process.blocks.retire("k") is block
     assert leased(process) == 3
-    assert not process.blocks.back(block, Amounts(1), 1, 0)
-    assert process.blocks.back(block, Amounts(2), 2, 0)
+    assert process.blocks.back(block, Amounts(1), 1, 0) == Amounts(2)
+    assert process.blocks.back(block, Amounts(2), 2, 0) == NOTHING
 
 
 def test_an_idle_block_is_given_up_after_a_second(process: Process) -> None:
@@ -262,3 +268,18 @@ def test_an_idle_block_is_given_up_after_a_second(process: Process) -> None:
     assert leased(process) > 1
     process.blocks.retire_idle(BEGIN_S + 1.0)
     assert leased(process) == 0
+
+
+def test_what_comes_back_unused_to_a_block_that_is_given_up_has_room_for_others() -> None:
+    machine = Interleaved()
+    machine.begin(several=False)
+    machine.fill(number=0)
+    machine.fill(number=0)
+    while machine.used + machine.bounds() < LIMIT:
+        machine.fill(number=0)
+
+    machine.back(number=0, at=0, share=0.0)
+    machine.fill(number=0)
+
+    assert machine.used + machine.bounds() == LIMIT
+    machine.teardown()
