@@ -61,6 +61,8 @@ class Terms:
     lease_s: float = 60.0
     longest_s: float = 8.0
     """How long work may take, for bounds of engines that are priced by time."""
+    text_bytes: int = 0
+    """How much of what was asked and of what was answered is kept; 0 = no text at all."""
 
 
 def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:

@@ -28,6 +28,11 @@ class LedgerSection(Section):
     """Whose midnights begin the days and months of budgets, e.g. `Europe/Berlin`."""
     retention_days: int = Field(default=90, ge=1, le=36_500)
     """Charges older than this become daily sums; what a report adds up stays the same."""
+    store_text: bool = False
+    """Keep states, questions and answers with their charges, readable by whoever can read the
+    file, until `retention_days` are over."""
+    text_bytes: int = Field(default=16_384, ge=256, le=1_048_576)
+    """Under `store_text`: the most that is kept of what was asked, and of what was answered."""
 
     @field_validator("timezone")
     @classmethod

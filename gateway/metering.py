@@ -18,6 +18,7 @@ from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, 
 from gateway.decision import Decision, Spending
 from gateway.errors import Problem, Refusal
 from gateway.flights import Flights, conflict, digest
+from gateway.kept_text import text_of
 from gateway.ledger.blocks import Block, Blocks
 from gateway.ledger.budget import (
     Admission,
@@ -251,8 +252,11 @@ class Metering:
             left = self._blocks.back(block, claim.amounts, tokens, nanos)
             lease_id = None if left is None else block.asked.lease_id
         windows = self._terms.calendar.windows(work.now_s) if claim is None else claim.windows
+        text = None
+        if self._terms.text_bytes and charge is not None:
+            text = text_of(order.inquiry, work.decision, self._terms.text_bytes)
         answer = _replayable(work)
-        return Settlement(asked, charge, windows.day_s, answer, lease_id, left or NOTHING)
+        return Settlement(asked, charge, windows.day_s, answer, lease_id, left or NOTHING, text)
 
 
 def _ended(decision: Decision) -> Ended:

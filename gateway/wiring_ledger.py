@@ -72,6 +72,7 @@ def open_books(settings: Settings, services: Services) -> Iterator[None]:
             durable=ledger.durability == "group",
             lease_s=ledger.lease_s,
             longest_s=settings.server.deadline_s,
+            text_bytes=ledger.text_bytes if ledger.store_text else 0,
         )
         services.metering = Metering(books.writer, services.rates, terms)
         services.books = books

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.ledger.calendar import Windows
-from gateway.ledger.store import Charge, Replay, Store
+from gateway.ledger.store import Charge, KeptText, Replay, Store
 from policies.limits import NOTHING, Amounts, Exhausted, Limits, exhausted, spare
 
 REMEMBERED_S = 86_400.0
@@ -97,6 +97,8 @@ class Settlement(NamedTuple):
     """The lease that changes with it."""
     left: Amounts = NOTHING
     """What that lease holds from now on; nothing = it ends."""
+    text: KeptText | None = None
+    """`None` = no text is kept."""
 
 
 def settle(store: Store, done: Settlement) -> None:
@@ -116,4 +118,4 @@ def settle(store: Store, done: Settlement) -> None:
             asked.now_s + REMEMBERED_S,
         )
     if done.charge is not None:
-        store.charge(done.charge, done.day_s)
+        store.charge(done.charge, done.day_s, done.text)

@@ -19,7 +19,7 @@ from gateway.ledger.retention import prune_step
 from gateway.ledger.signal import ChangeSignal
 from gateway.ledger.sqlite_keys import SqliteKeys
 from gateway.ledger.sqlite_reports import usage
-from gateway.ledger.store import Charge, Replay, StoreError
+from gateway.ledger.store import Charge, KeptText, Replay, StoreError
 from policies.limits import NOTHING, Amounts
 
 _BUSY_MS = 10_000
@@ -65,7 +65,7 @@ class SqliteStore(SqliteKeys):
         except OSError as error:
             connection.close()
             raise StoreError(f"the ledger cannot be opened: {_reason(error)}") from error
-        self._charges: list[tuple[Charge, int]] = []
+        self._charges: list[tuple[Charge, int, KeptText | None]] = []
 
     def transaction(self) -> AbstractContextManager[None]:
         """`BEGIN IMMEDIATE` … `COMMIT`; rolled back when anything inside raises."""
@@ -99,21 +99,26 @@ class SqliteStore(SqliteKeys):
     def release(self, lease_id: int) -> None:
         self._change("DELETE FROM leases WHERE lease_id = ?", (lease_id,))
 
-    def charge(self, charge: Charge, day_s: int) -> None:
+    def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
         if self._writing:
-            self._charges.append((charge, day_s))
+            self._charges.append((charge, day_s, text))
             return
         with self._written():
-            self._charges.append((charge, day_s))
+            self._charges.append((charge, day_s, text))
 
     def _before_commit(self) -> None:
         """Charges of one transaction are written together, in as few statements as possible.
 
         Each statement gives the interpreter's lock away; that costs more than the row.
         """
-        charges, self._charges = self._charges, []
+        added, self._charges = self._charges, []
+        charges: list[Charge] = []
         sums: dict[tuple[str, int], list[int]] = {}
-        for charge, day_s in charges:
+        for charge, day_s, text in added:
+            if text is None:
+                charges.append(charge)
+            else:
+                self._add_with_text(charge, text)
             found = sums.setdefault((charge.key_id, day_s), [0, 0, 0])
             found[0] += charge.tokens
             found[1] += charge.escalated
@@ -124,10 +129,15 @@ class SqliteStore(SqliteKeys):
         while at < len(charges):
             rows = next(size for size in _SIZES if size <= len(charges) - at)
             values: list[str | int | float | None] = []
-            for charge, _ in charges[at : at + rows]:
+            for charge in charges[at : at + rows]:
                 values += _row_of(charge)
             self._change(_CHARGES[rows], values)
             at += rows
+
+    def _add_with_text(self, charge: Charge, text: KeptText) -> None:
+        charge_id = self._execute(_CHARGES[1], _row_of(charge)).lastrowid
+        row = (charge_id, text.asked, text.answered, int(text.cut))
+        self._change("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
 
     def _forget(self) -> None:
         self._charges = []

@@ -90,6 +90,16 @@ class Charge(NamedTuple):
         return tokens
 
 
+class KeptText(NamedTuple):
+    """What was asked and answered; only where the operator wants it kept."""
+
+    asked: str
+    answered: str | None
+    """`None` = there was no answer."""
+    cut: bool
+    """Whether one of them was too long and ends in the middle."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What is known about an Idempotency-Key."""
@@ -189,8 +199,11 @@ class Store(Keys, Reports, Protocol):
         """Give a lease back; one that is not there any more is fine."""
         ...
 
-    def charge(self, charge: Charge, day_s: int) -> None:
-        """Append the row and add it to the balance of the day that began at `day_s`."""
+    def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
+        """Append the row and add it to the balance of the day that began at `day_s`.
+
+        A text is kept beside the row, and goes when the row does.
+        """
         ...
 
     def replay(self, key_id: str, idempotency: bytes, now_s: float) -> Replay | None:
