@@ -125,14 +125,12 @@ class SqliteStore(SqliteKeys):
             found[2] += charge.nanos or 0
         for key, amounts in sums.items():
             self._change(_BALANCE, (*key, *amounts))
-        at = 0
-        while at < len(charges):
-            rows = next(size for size in _SIZES if size <= len(charges) - at)
+        for at in range(0, len(charges), _MOST_ROWS):
+            rows = charges[at : at + _MOST_ROWS]
             values: list[str | int | float | None] = []
-            for charge in charges[at : at + rows]:
+            for charge in rows:
                 values += _row_of(charge)
-            self._change(_CHARGES[rows], values)
-            at += rows
+            self._change(_CHARGES[len(rows)], values)
 
     def _add_with_text(self, charge: Charge, text: KeptText) -> None:
         charge_id = self._execute(_CHARGES[1], _row_of(charge)).lastrowid
@@ -209,11 +207,12 @@ _COLUMNS = (
     "at_s, key_id, request_id, model_asked, model_served, steps, tokens, busy_us, nouls, choices,"
     " scores, escalated, reasons, cached, status, nanos, price_version"
 )
-_SIZES = (64, 16, 4, 2, 1)
+_MOST_ROWS = 64
+"""Of one statement; the connection keeps every one of these prepared."""
 _CHARGES = {
     rows: f"INSERT INTO charges ({_COLUMNS}) VALUES "  # noqa: S608 - constants
     + ", ".join(["(" + ", ".join("?" * 17) + ")"] * rows)
-    for rows in _SIZES
+    for rows in range(1, _MOST_ROWS + 1)
 }
 """Rows → the statement that inserts as many."""
 
