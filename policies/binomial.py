@@ -72,21 +72,22 @@ def lower_bound(successes: int, trials: int, delta: float) -> float:
     return 1.0 - upper_bound(trials - successes, trials, delta)
 
 
-def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
+def wilson(successes: float, trials: float, level: float = 0.95) -> Interval:
     """The score interval for the rate: covers it with probability near `level`; for display.
 
     Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
-    American Statistical Association 22 (1927). Everything, `[0, 1]`, for no trials.
+    American Statistical Association 22 (1927). Everything, `[0, 1]`, for no trials. Counts may be
+    fractions: effective ones of weighted trials.
     """
-    if trials == 0:
+    if trials <= 0:
         return Interval(0.0, 1.0)
     z2 = NormalDist().inv_cdf((1.0 + level) / 2.0) ** 2
     share = successes / trials
     middle = (share + z2 / (2.0 * trials)) / (1.0 + z2 / trials)
     spread = math.sqrt(z2 * (share * (1.0 - share) + z2 / (4.0 * trials)) / trials)
     half = spread / (1.0 + z2 / trials)
-    low = 0.0 if successes == 0 else max(0.0, middle - half)
-    return Interval(low, 1.0 if successes == trials else min(1.0, middle + half))
+    low = 0.0 if successes <= 0 else max(0.0, middle - half)
+    return Interval(low, 1.0 if successes >= trials else min(1.0, middle + half))
 
 
 def _tail(successes: int, trials: int, rate: float) -> float:

@@ -9,9 +9,10 @@ asymptotically chi-square with one degree of freedom less than bins (Kullback, c
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, nextafter, sqrt
 from statistics import NormalDist
 from typing import Literal, TypeAlias
 
@@ -40,14 +41,19 @@ class Drift:
 
 
 def cuts_of(reference: Sequence[float], bins: int = BINS) -> tuple[float, ...]:
-    """Where to cut so that each bin holds as much of the reference: at most `bins - 1`, rising.
+    """Where to cut so that each bin holds as much of the reference; rising.
 
-    Fewer where values repeat. A bin reaches from one cut, exclusive, to the next, inclusive.
+    A bin reaches from one cut, exclusive, to the next, inclusive. A value that so much of the
+    reference has that it would fill several bins gets one of its own.
     """
     ordered = sorted(reference)
-    places = (len(ordered) * i // bins for i in range(1, bins))
-    found = sorted({ordered[place] for place in places} if ordered else set())
-    return tuple(cut for cut in found if cut < ordered[-1])
+    if not ordered:
+        return ()
+    places = (max(0, len(ordered) * i // bins - 1) for i in range(1, bins))
+    found = Counter(ordered[place] for place in places)
+    repeated = {cut for cut, times in found.items() if times > 1}
+    below = {nextafter(cut, -inf) for cut in repeated}
+    return tuple(sorted(below | repeated | {cut for cut in found if cut < ordered[-1]}))
 
 
 def binned(values: Sequence[float], cuts: Sequence[float]) -> list[int]:
@@ -75,7 +81,7 @@ def drift(reference: Sequence[int], current: Sequence[int]) -> Drift:
     index = stability_index(reference, current)
     n, m = sum(reference), sum(current)
     if min(n, m) < _FEWEST:
-        return Drift(index, float("inf"), "too_few")
+        return Drift(index, inf, "too_few")
     chance = _chi_square_quantile(len(reference) - 1, 1.0 - _CHANCE) * (1.0 / n + 1.0 / m)
     verdict: Verdict = "stable"
     if index > chance and index >= SHIFTED:

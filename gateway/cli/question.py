@@ -23,6 +23,7 @@ from gateway.dialects import systemone
 from gateway.errors import Refusal
 from gateway.probing import Probe, Verdict, probed
 from gateway.wiring import new_services, only_model, open_lanes
+from policies.cells import fingerprint
 
 
 def add_to(commands: Commands) -> None:
@@ -69,7 +70,9 @@ def run(chosen: argparse.Namespace) -> int:
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     if chosen.json:
-        print(json.dumps([_shown(one) for one in verdicts], ensure_ascii=False))
+        marks = {name: fingerprint(question) for name, question in probe.questions.items()}
+        shown = [_shown(one) | {"fingerprint": marks[one.question]} for one in verdicts]
+        print(json.dumps(shown, ensure_ascii=False))
     else:
         _show(verdicts)
     return FINDING if any(one.faults for one in verdicts) else OK

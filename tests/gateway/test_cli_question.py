@@ -12,6 +12,7 @@ from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.cli import main
 from gateway.probing import Probe, Verdict, probed
+from policies.cells import fingerprint
 
 TEAM = Choice({"billing": "Payments", "tech": "Bugs", "other": None}, "Which team?")
 
@@ -102,6 +103,7 @@ def test_findings_are_exit_code_1_and_json_says_them(
     assert found["team"]["tests"]["order"]["asked"] == 3
     assert found["team"]["tests"]["order"]["flips"] == 0
     assert found["mood"]["findings"] == []
+    assert found["urgent"]["fingerprint"] == fingerprint(Noul("Is it urgent?"))
 
 
 def test_without_findings_the_exit_code_is_0(

@@ -37,9 +37,26 @@ def test_every_value_falls_into_one_bin(reference: list[float], values: list[flo
     counts = binned(values, cuts)
 
     assert list(cuts) == sorted(set(cuts))
-    assert len(counts) == len(cuts) + 1 <= 10
+    assert len(counts) == len(cuts) + 1 <= 20
     assert sum(counts) == len(values)
-    assert all(binned(reference, cuts)), "no bin of the reference is empty"
+
+
+@given(st.lists(st.floats(0, 1), min_size=10, max_size=200, unique=True))
+def test_bins_hold_equal_shares_of_the_reference(reference: list[float]) -> None:
+    counts = binned(reference, cuts_of(reference))
+
+    assert len(counts) == 10
+    assert max(counts) - min(counts) <= 2
+
+
+def test_a_value_that_most_have_is_a_bin_of_its_own() -> None:
+    always = [0.9] * 300
+
+    cuts = cuts_of(always)
+
+    assert binned([0.9, 0.8, 0.95, 0.9], cuts) == [1, 2, 1]
+    assert drift(binned(always, cuts), binned([0.9] * 200, cuts)).verdict == "stable"
+    assert drift(binned(always, cuts), binned([0.6] * 200, cuts)).verdict == "changed"
 
 
 def test_two_samples_of_one_population_are_stable() -> None:
