@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 
 import orjson
 from starlette.applications import Starlette
@@ -14,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engines.contract import EngineError, Inquiry
+from engines.contract import EngineError
 from gateway.admin import ROUTES, Action, Desk, admin_answer
 from gateway.auth import Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
@@ -29,23 +28,16 @@ from gateway.ledger.books import Books
 from gateway.metering import Metering, Served
 from gateway.middleware import RequestMiddleware
 from gateway.multipart import parts
+from gateway.outcomes_route import outcome_routes
 from gateway.plan import Means, Plan, Promised
 from gateway.rates import Rates
 from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
+from gateway.vigil import Vigil
+from gateway.witness import Witness
 
 _LOG = logging.getLogger("tiergate")
 _COLD_RETRY_S = 5.0
-
-
-class Witness(Protocol):
-    """Whoever looks at the decisions of cascades, after they are made."""
-
-    def saw(
-        self, caller: Caller, request_id: str, plan: Plan, inquiry: Inquiry, decision: Decision
-    ) -> None:
-        """Must return at once; the answer waits for it."""
-        ...
 
 
 class Services:
@@ -77,6 +69,7 @@ class Services:
         self.promises: Mapping[str, Promised] = {}
         """Engine → whether what was promised about it holds; only of engines with a promise."""
         self.witness: Witness | None = None
+        self.vigil: Vigil | None = None
         self.cards: tuple[Card, ...] = ()
         self.engines: Mapping[str, Mapping[str, object]] = {}
         """Engine name → what `/ready` says of it."""
@@ -257,6 +250,7 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
         routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
         routes.append(Route(prefix + "/v1/models", models))
         routes.append(Route(prefix + USAGE_PATH, usage))
+    routes += outcome_routes(services, refused)
     routes += [Route("/health", health), Route("/ready", ready)]
     routes += [Route(path, admin(action), methods=[method]) for method, path, action in ROUTES]
     app = Starlette(

@@ -15,6 +15,7 @@ from gateway.config_cascade import CascadeSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
+from gateway.config_watch import WatchSection
 
 
 def _real_date(text: str) -> str:
@@ -228,6 +229,7 @@ class Settings(Section):
     auth: AuthSection = AuthSection()
     cascade: CascadeSection = CascadeSection()
     ledger: LedgerSection = LedgerSection()
+    watch: WatchSection = WatchSection()
     log: LogSection = LogSection()
     engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
     """One table per engine that is loaded at start."""

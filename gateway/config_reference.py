@@ -22,6 +22,7 @@ from gateway.config_cascade import CascadeSection, GateSection
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
+from gateway.config_watch import WatchSection
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "server": ServerSection,
@@ -30,6 +31,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "cascade": CascadeSection,
     "cascade.gates.NAME": GateSection,
     "ledger": LedgerSection,
+    "watch": WatchSection,
     "log": LogSection,
     "engines.NAME, kind starter": StarterEngineSection,
     "engines.NAME, kind fitted": FittedEngineSection,

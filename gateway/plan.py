@@ -181,6 +181,12 @@ class Plan:
             for tier in self.tiers
         )
 
+    def demote_exactly(self, demoted: Mapping[str, frozenset[str]]) -> None:
+        """Keep no answers to these cells and fingerprints, by engine, but all others again."""
+        self.tiers = tuple(
+            replace(tier, demoted=demoted.get(tier.name, frozenset())) for tier in self.tiers
+        )
+
     def step_cost(self, engine: str, tokens: int, at_s: float) -> float:
         """What asking the engine one question of so many tokens costs, in the prices' currency."""
         tariff = None if self.prices is None else self.prices.tariff(engine, at_s)

@@ -30,6 +30,7 @@ from gateway.protocol import Protocol
 from gateway.quota import cpu_quota
 from gateway.wiring_ledger import kept, open_books, static_keys
 from gateway.wiring_plans import new_plans, promises
+from gateway.wiring_watch import watched
 
 _LOG = logging.getLogger("tiergate")
 
@@ -241,12 +242,13 @@ async def _serve(
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        days = settings.ledger.retention_days
-        async with kept(services, days), _lanes_on_a_thread(settings) as lanes:
+        days = (settings.ledger.retention_days, settings.watch.retention_days)
+        async with kept(services, *days), _lanes_on_a_thread(settings) as lanes:
             install(services, settings, lanes)
-            _settle_garbage()
-            on_ready(services.ring.open)
-            await serving
+            async with watched(services, settings):
+                _settle_garbage()
+                on_ready(services.ring.open)
+                await serving
     finally:
         server.should_exit = True
         await serving

@@ -13,12 +13,13 @@ from gateway.config_file import ConfigError
 from gateway.config_prices import engine_prices
 from gateway.ledger.books import Books
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.retention import keep_pruned
+from gateway.ledger.retention import keep_forgetting, keep_pruned
 from gateway.ledger.sqlite import SqliteStore
 from gateway.ledger.store import Key, StoreError
 from gateway.metering import Metering
 
 _TIDY_EVERY_S = 1.0
+_DAY_S = 86_400.0
 
 
 class NoLedger(Exception):
@@ -84,7 +85,9 @@ def open_books(settings: Settings, services: Services) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def kept(services: Services, retention_days: int) -> AsyncIterator[None]:
+async def kept(
+    services: Services, retention_days: int, decision_days: int = 30
+) -> AsyncIterator[None]:
     """The ledger's housekeeping, as long as the block lasts."""
     books, metering = services.books, services.metering
     if books is None or metering is None:
@@ -92,7 +95,8 @@ async def kept(services: Services, retention_days: int) -> AsyncIterator[None]:
         return
     chores = [
         asyncio.create_task(_tidied(books, metering)),
-        asyncio.create_task(keep_pruned(books.writer, retention_days * 86_400.0)),
+        asyncio.create_task(keep_pruned(books.writer, retention_days * _DAY_S)),
+        asyncio.create_task(keep_forgetting(books.writer, decision_days * _DAY_S)),
     ]
     try:
         yield

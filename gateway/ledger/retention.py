@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from gateway.ledger.store import Store, StoreError
@@ -89,15 +90,43 @@ class Submits(Protocol):
 async def keep_pruned(
     writer: Submits, retention_s: float, *, every_s: float = _HOUR_S, breath_s: float = _BREATH_S
 ) -> None:
-    """Prune what is older than `retention_s`, now and every hour, until cancelled.
+    """Prune charges older than `retention_s`, now and every hour, until cancelled.
 
     Other writers go between the steps. A store that cannot be written is left for the next hour.
     """
+
+    def step(store: Store, before_s: float) -> int:
+        return store.prune(before_s, STEP_ROWS)
+
+    await _kept(writer, retention_s, _Chore(step, every_s, breath_s))
+
+
+async def keep_forgetting(
+    writer: Submits, retention_s: float, *, every_s: float = _HOUR_S, breath_s: float = _BREATH_S
+) -> None:
+    """Delete decisions older than `retention_s`, in the same way."""
+
+    def step(store: Store, before_s: float) -> int:
+        return store.forget_decisions(before_s, STEP_ROWS)
+
+    await _kept(writer, retention_s, _Chore(step, every_s, breath_s))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chore:
+    """A little work that is repeated while there is as much of it as fits."""
+
+    step: Callable[[Store, float], int]
+    every_s: float
+    breath_s: float
+
+
+async def _kept(writer: Submits, retention_s: float, chore: _Chore) -> None:
     while True:
         before_s = time.time() - retention_s
         try:
-            while await writer.submit(lambda store: store.prune(before_s, STEP_ROWS)) == STEP_ROWS:  # noqa: B023
-                await asyncio.sleep(breath_s)
+            while await writer.submit(lambda store: chore.step(store, before_s)) == STEP_ROWS:  # noqa: B023
+                await asyncio.sleep(chore.breath_s)
         except StoreError:
-            _LOG.warning("old charges could not be rolled up; trying again in an hour")
-        await asyncio.sleep(every_s)
+            _LOG.warning("what is old in the ledger could not be tidied; trying again in an hour")
+        await asyncio.sleep(chore.every_s)

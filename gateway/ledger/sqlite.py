@@ -17,7 +17,7 @@ from gateway.ledger.migrations import migrate
 from gateway.ledger.reports import UsageQuery, UsageRow
 from gateway.ledger.retention import prune_step
 from gateway.ledger.signal import ChangeSignal
-from gateway.ledger.sqlite_keys import SqliteKeys
+from gateway.ledger.sqlite_alarms import SqliteAlarms
 from gateway.ledger.sqlite_reports import usage
 from gateway.ledger.store import Charge, KeptText, Replay, StoreError
 from policies.limits import NOTHING, Amounts
@@ -54,7 +54,7 @@ def connect(path: str, *, synchronous: Synchronous = "normal") -> sqlite3.Connec
     return connection
 
 
-class SqliteStore(SqliteKeys):
+class SqliteStore(SqliteAlarms):
     """Keeps what `gateway.ledger.store.Store` promises."""
 
     def __init__(self, path: str, *, synchronous: Synchronous = "normal") -> None:

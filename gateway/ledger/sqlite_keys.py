@@ -20,8 +20,8 @@ _KEY = ("key_id", "name", "created_s", "expires_s", "revoked_s", "scopes", "mode
 class SqliteKeys:
     """Keeps what `gateway.ledger.store.Keys` promises, on a connection of its own."""
 
-    def __init__(self, connection: sqlite3.Connection, signal: ChangeSignal) -> None:
-        """Takes both over."""
+    def __init__(self, connection: sqlite3.Connection, signal: ChangeSignal | None = None) -> None:
+        """Takes both over; without a signal nobody is told of changes to keys."""
         self._connection = connection
         self._signal = signal
         self._writing = False
@@ -30,10 +30,11 @@ class SqliteKeys:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
-        self._signal.close()
+        if self._signal is not None:
+            self._signal.close()
 
     def stirred(self) -> bytes:
-        return self._signal.value
+        return b"" if self._signal is None else self._signal.value
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -126,7 +127,9 @@ class SqliteKeys:
             yield
             self._before_commit()
             self._execute("COMMIT", ())
-            if self._stirring:  # only now: whoever looks must find the change
+            if (
+                self._stirring and self._signal is not None
+            ):  # only now: whoever looks must find the change
                 self._signal.change()
         except BaseException:
             self._forget()

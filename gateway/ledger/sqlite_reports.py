@@ -55,7 +55,7 @@ class SqliteReports:
         self._path = path
 
     def usage(self, query: UsageQuery) -> list[UsageRow]:
-        with closing(_opened(self._path)) as connection:
+        with closing(read_only(self._path)) as connection:
             try:
                 return usage(connection, query)
             except sqlite3.Error as error:
@@ -98,7 +98,7 @@ def usage(connection: sqlite3.Connection, query: UsageQuery) -> list[UsageRow]:
     ]
 
 
-def _opened(path: str) -> sqlite3.Connection:
+def read_only(path: str) -> sqlite3.Connection:
     """A read-only connection.
 
     Raises:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from gateway.ledger.calendar import Windows
+from gateway.ledger.decisions import DecisionLog
 from gateway.ledger.reports import Reports
 from policies.confidence import Formula
 from policies.limits import Amounts, Limits
@@ -166,8 +167,8 @@ class Keys(Protocol):
         ...
 
 
-class Store(Keys, Reports, Protocol):
-    """Keys, leases, charges, replays, reports."""
+class Store(Keys, DecisionLog, Reports, Protocol):
+    """Keys, leases, charges, replays, decisions, reports."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Everything called inside is written together or not at all.

@@ -12,8 +12,8 @@ from starlette.routing import Route
 
 from gateway.app import build_app
 from gateway.config import Settings
-from gateway.dialects.systemone_openapi import document
 from gateway.errors import STATUS
+from gateway.openapi import document
 from gateway.wiring import new_services
 
 from .serving import Address
