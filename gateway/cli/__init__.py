@@ -9,14 +9,18 @@ from collections.abc import Sequence
 
 from gateway import __version__
 from gateway.cli import (
+    alarms,
     ask,
+    audit,
     calibrate,
     check,
+    drift,
     engine,
     keys,
     models,
     policy,
     question,
+    replay,
     serve,
     threshold,
     usage,
@@ -28,17 +32,8 @@ from gateway.wiring import CannotStart
 from gateway.wiring_ledger import NoLedger
 
 _COMMANDS = (
-    serve,
-    ask,
-    check,
-    models,
-    keys,
-    usage,
-    engine,
-    question,
-    calibrate,
-    policy,
-    threshold,
+    *(serve, ask, check, models, keys, usage, engine),
+    *(question, calibrate, policy, threshold, audit, replay, drift, alarms),
 )
 
 

@@ -1,0 +1,77 @@
+"""`tiergate alarms`: what needs a person; `tiergate alarms clear`: it has been seen to."""
+
+import argparse
+import json
+import sys
+import time
+from contextlib import closing
+
+from rich.console import Console
+from rich.table import Table
+
+from gateway.cli.drift import alarm_shown, date
+from gateway.cli.grammar import ALARM, OK, USAGE, Commands, add_config, add_json
+from gateway.cli.logged import open_log
+from gateway.config import Settings
+from gateway.config_file import ConfigError, configuration_path, load
+from gateway.ledger.store import StoreError
+from gateway.wiring_ledger import NoLedger, open_store
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser(
+        "alarms", help="list or clear what was found while watching; 3 while an alarm holds"
+    )
+    actions = command.add_subparsers(dest="action", metavar="ACTION")
+    clear = actions.add_parser("clear", help="end alarms; demoted answers are kept again")
+    clear.add_argument("number", nargs="*", type=int, help="as `tiergate alarms` shows them")
+    clear.add_argument("--all", action="store_true", help="every alarm that holds")
+    command.add_argument("--cleared", action="store_true", help="show cleared ones too")
+    for one in (command, clear):
+        add_config(one)
+        add_json(one)
+    command.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print or clear; 3 while an alarm holds."""
+    settings = load(configuration_path(chosen.config)).settings
+    if chosen.action == "clear":
+        return _clear(chosen, settings)
+    with open_log(settings) as log:
+        found = log.alarms(cleared=chosen.cleared)
+    if chosen.json:
+        print(json.dumps([alarm_shown(one) for one in found], ensure_ascii=False))
+    else:
+        table = Table("alarm", "since", "kind", "engine", "what", "message", "cleared", box=None)
+        for one in found:
+            cleared = "" if one.cleared_s is None else date(one.cleared_s)
+            row = (one.kind, one.engine, one.what, one.message, cleared)
+            table.add_row(str(one.alarm_id), date(one.at_s), *row)
+        Console().print(table if found else "no alarm holds")
+    return ALARM if any(one.cleared_s is None for one in found) else OK
+
+
+def _clear(chosen: argparse.Namespace, settings: Settings) -> int:
+    """End what was named; 2 for a number that names nothing."""
+    if bool(chosen.number) == chosen.all:
+        raise ConfigError("name the alarms to clear by number, or say --all")
+    try:
+        with closing(open_store(settings)) as store, store.transaction():
+            holding = [one.alarm_id for one in store.alarms()]
+            wanted = holding if chosen.all else chosen.number
+            missing = sorted(set(wanted) - set(holding))
+            found = [] if missing else [store.clear_alarm(one, time.time()) for one in wanted]
+    except StoreError as error:
+        raise NoLedger(f"ledger.path: {error}") from error
+    if missing:
+        print(f"tiergate: no alarm {missing[0]} holds; see tiergate alarms", file=sys.stderr)
+        return USAGE
+    cleared = [one for one in found if one is not None]
+    if chosen.json:
+        print(json.dumps([alarm_shown(one) for one in cleared], ensure_ascii=False))
+    else:
+        for one in cleared:
+            print(f"cleared alarm {one.alarm_id}: {one.message}")
+    return OK
