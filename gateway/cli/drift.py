@@ -32,7 +32,7 @@ class _Found:
     @property
     def alarming(self) -> bool:
         """Whether something needs a person."""
-        return bool(self.alarms or self.changes or any(one.changed for one in self.drifts))
+        return bool(self.alarms) or any(one.changed for one in self.drifts)
 
 
 def add_to(commands: Commands) -> None:
