@@ -92,7 +92,7 @@ def test_the_configuration_of_the_readme_is_valid(
 
 def test_every_command_of_the_readme_exists(capsys: pytest.CaptureFixture[str]) -> None:
     commands = set(re.findall(r"^tiergate (\w+)", README, re.MULTILINE))
-    assert commands == {"ask", "models", "check", "usage", "keys", "engine"}
+    assert commands == {"ask", "models", "check", "usage", "keys", "engine", "fit"}
 
     for command in commands:
         with pytest.raises(SystemExit) as stopped:

@@ -12,7 +12,7 @@ from gateway.calibrating.curves import confusions
 from gateway.calibrating.findings import Findings, GroupFound
 from gateway.calibrating.words import about, limits, percent, sentence, terms
 
-_STYLE = """
+STYLE = """
 :root { --ink: #1c2330; --soft: #667085; --grid: #e3e6ea; --main: #1d5fbf; --other: #c4621a;
   --bar: #d6e4f7; --paper: #fff; --good: #1a7f4b; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --soft: #9aa4b2; --grid: #30363f;
@@ -57,7 +57,7 @@ def page(found: Findings) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Calibration</title><style>{_STYLE}</style></head>\n"
+        f"<title>Calibration</title><style>{STYLE}</style></head>\n"
         f"<body>{''.join(body)}</body></html>\n"
     )
 

@@ -16,6 +16,7 @@ from gateway.cli import (
     check,
     drift,
     engine,
+    fit,
     keys,
     models,
     policy,
@@ -32,7 +33,7 @@ from gateway.wiring import CannotStart
 from gateway.wiring_ledger import NoLedger
 
 _COMMANDS = (
-    *(serve, ask, check, models, keys, usage, engine),
+    *(serve, ask, check, models, keys, usage, engine, fit),
     *(question, calibrate, policy, threshold, audit, replay, drift, alarms),
 )
 

@@ -1,0 +1,222 @@
+"""`tiergate fit`: a head of its own for each question that has labelled examples."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from engines.contract import EngineError
+from gateway.atomic import write_whole
+from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
+from gateway.config_file import ConfigError
+from gateway.labelled import load_rows
+from gateway.policy_file import (
+    PolicyFile,
+    load_calibration,
+    load_policy,
+    write_calibration,
+    write_policy,
+)
+from gateway.quota import cpu_quota
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.fitting.examples import Examples
+    from gateway.fitting.training import Fitted, Terms, TooFew
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser(
+        "fit", help="make small heads for questions that have labelled examples"
+    )
+    command.add_argument("labels", nargs="+", type=Path, metavar="FILE", help="JSONL or CSV")
+    command.add_argument(
+        "--out", type=Path, default=Path("heads"), metavar="DIR", help="default: heads"
+    )
+    command.add_argument(
+        "--question", action="append", metavar="ID", help="only this question; repeatable"
+    )
+    command.add_argument("--risk", type=_share, default=0.05, help="of answers kept (0.05)")
+    command.add_argument(
+        "--delta", type=_share, default=0.1, help="the promises fail together at most so (0.1)"
+    )
+    command.add_argument(
+        "--hold-out",
+        type=_part,
+        default=0.3,
+        metavar="SHARE",
+        help="of the examples kept back to promise on; 0 = fit to all, promise nothing (0.3)",
+    )
+    command.add_argument("--policy", type=Path, metavar="FILE", help="put the promises there")
+    command.add_argument(
+        "--calibration", type=Path, metavar="FILE", help="default: calibration.json beside it"
+    )
+    command.add_argument(
+        "--engine", default="fitted", metavar="NAME", help="as the policy names it (fitted)"
+    )
+    command.add_argument("--report", type=Path, metavar="FILE", help="write a page with plots")
+    command.add_argument("--no-cache", action="store_true", help="keep no vectors in DIR/.vectors")
+    add_json(command)
+    command.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Fit and register; 1 when a question got no head, 4 when packages or files are missing."""
+    try:
+        return _fit(chosen)
+    except ImportError as error:
+        print(
+            f"tiergate: this needs the package '{error.name}'; install the extras: "
+            "pip install 'tiergate[cpu,fit]'",
+            file=sys.stderr,
+        )
+        return ENVIRONMENT
+    except OSError as error:
+        print(f"tiergate: {error.filename}: {error.strerror}", file=sys.stderr)
+        return ENVIRONMENT
+    except EngineError as error:
+        print(f"tiergate: {error}", file=sys.stderr)
+        return ENVIRONMENT
+
+
+def _fit(chosen: argparse.Namespace) -> int:
+    from engines.fitted.heads import HeadError, saved
+    from gateway.cli.fit_print import show
+    from gateway.fitting.page import page
+    from gateway.fitting.told import as_json
+    from gateway.fitting.training import Fitted, Terms
+
+    examples = _examples(chosen)
+    terms = Terms(chosen.risk, chosen.delta / len(examples), chosen.hold_out)
+    before = _digest(chosen.out)
+    found = _fitted(examples, terms, None if chosen.no_cache else chosen.out / ".vectors")
+    heads = [one for one in found if isinstance(one, Fitted)]
+    for one in heads:
+        saved(one.head, chosen.out)
+    if heads and chosen.policy is not None:
+        _promise(chosen, heads, before, terms)
+    if chosen.report is not None:
+        write_whole(chosen.report, page(found, terms))
+    if chosen.json:
+        print(json.dumps([as_json(one) for one in found], ensure_ascii=False))
+    else:
+        show(found, terms, chosen.out)
+    if heads:
+        try:
+            _engine_digest(chosen.out)
+        except HeadError as error:
+            print(f"tiergate: the folder cannot be served: {error}", file=sys.stderr)
+            return ENVIRONMENT
+    return OK if len(heads) == len(found) else FINDING
+
+
+def _examples(chosen: argparse.Namespace) -> "Mapping[str, Examples]":
+    from gateway.fitting.examples import by_question
+
+    found = by_question(load_rows(chosen.labels))
+    if chosen.question is None:
+        return found
+    names = {one.name for one in found.values()}
+    for name in chosen.question:
+        if name not in names:
+            raise ConfigError(
+                f"--question {name}: no row has a label for it; there are: "
+                f"{', '.join(sorted(names))}"
+            )
+    return {mark: one for mark, one in found.items() if one.name in chosen.question}
+
+
+def _fitted(
+    examples: "Mapping[str, Examples]", terms: "Terms", cache: Path | None
+) -> "Sequence[Fitted | TooFew]":
+    from gateway.fitting.training import STEPS, fitted
+    from gateway.fitting.vectors import Memory, vectors_of
+
+    texts = [text for one in examples.values() for text in one.texts]
+    with _bars() as progress:
+        reading = progress.add_task("reading states", total=None)
+
+        def told(done: int, total: int) -> None:
+            progress.update(reading, completed=done, total=total)
+
+        vectors = vectors_of(texts, Memory(cache), threads=cpu_quota(), told=told)
+        found = []
+        for one in examples.values():
+            task = progress.add_task(f"fitting {one.name}", total=STEPS)
+            found.append(fitted(one, vectors, terms, lambda task=task: progress.advance(task)))  # type: ignore[misc]
+            progress.update(task, completed=STEPS)
+        return found
+
+
+def _promise(
+    chosen: argparse.Namespace, heads: "Sequence[Fitted]", before: str | None, terms: "Terms"
+) -> None:
+    """Write the policy and the calibration with the new promises in them."""
+    from gateway.fitting.promising import Change, promised
+
+    policy_path: Path = chosen.policy
+    calibration_path = chosen.calibration or policy_path.with_name("calibration.json")
+    policy = load_policy(policy_path) if policy_path.exists() else None
+    calibration = load_calibration(calibration_path) if calibration_path.exists() else None
+    certificates = {
+        one.head.fingerprint: (one.head.name, one.evidence.certificate) for one in heads
+    }
+    change = Change(chosen.engine, before, _engine_digest(chosen.out), certificates)
+    created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    new = PolicyFile(created, terms.risk, chosen.delta, "labels", len(heads) > 1, {}, ())
+    made, scales = promised(policy, new, calibration, change)
+    write_calibration(calibration_path, scales)
+    write_policy(policy_path, replace(made, created=created))
+
+
+def _digest(folder: Path) -> str | None:
+    """The digest of the engine that would read the folder; `None` = it would not start."""
+    from engines.fitted.heads import HeadError
+
+    try:
+        return _engine_digest(folder)
+    except HeadError:
+        return None
+
+
+def _engine_digest(folder: Path) -> str:
+    from engines.fitted.engine import digest_of
+    from engines.fitted.heads import loaded
+
+    return digest_of(loaded(folder))
+
+
+@contextmanager
+def _bars() -> "Iterator[Progress]":
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield progress
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def _part(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value <= 0.9:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.9")
+    return value
