@@ -27,10 +27,11 @@ from gateway.leash import Leash
 from gateway.ledger.books import Books
 from gateway.metering import Metering, Served
 from gateway.middleware import RequestMiddleware
-from gateway.multipart import parts
+from gateway.multipart import opened
 from gateway.outcomes_route import outcome_routes
 from gateway.plan import Means, Plan, Promised
 from gateway.rates import Rates
+from gateway.room import Share
 from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
 from gateway.vigil import Vigil
@@ -114,7 +115,8 @@ class Ask:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            decision, replayed = await self._served(scope, receive)
+            with self._services.body.room.share(scope["headers"]) as share:
+                decision, replayed = await self._served(scope, receive, share)
         except (Refusal, EngineError) as error:
             await refused(error, scope)(scope, receive, send)
             return
@@ -131,20 +133,16 @@ class Ask:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    async def _served(self, scope: Scope, receive: Receive) -> Served:
+    async def _served(self, scope: Scope, receive: Receive, share: Share) -> Served:
         services = self._services
         headers = dict(scope["headers"])
         caller = services.admit(headers.get(b"authorization", b""))
         caller.require("decide")
         services.rates.admit(caller, time.monotonic())
         about = head(headers)
-        body = sent = await read_body(about, receive, services.body)
-        others: dict[str, bytes] | None = None
-        if (boundary := about.boundary) is not None:
-            body, others = await offload_if_large(
-                len(body),
-                lambda: parts(sent, boundary, max_assets=services.ask.max_assets),
-            )
+        sent = await read_body(about, receive, services.body, share)
+        most = services.ask.max_assets
+        body, others = await opened(sent, about.boundary, share, max_assets=most)
         model, inquiry = await offload_if_large(
             len(body), lambda: systemone.decode(body, others, services.ask)
         )
@@ -225,7 +223,8 @@ def build_app(services: Services, *, access_log: bool) -> "StraightApp":
             try:
                 caller = services.caller(request)
                 caller.require("admin")
-                body = await read_body(head({}), request.receive, services.body)
+                with services.body.room.share() as share:
+                    body = await read_body(head({}), request.receive, services.body, share)
                 desk = Desk(services.books, tuple(services.plans), services.unpriced)
                 name = request.path_params.get("name", "")
                 found = await admin_answer(action, caller, desk, name, body)

@@ -16,6 +16,7 @@ from starlette.types import Receive
 
 from gateway.errors import Refusal, refusal
 from gateway.leash import CallerLeft, Leash
+from gateway.room import Room, Share
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,6 +28,8 @@ T = TypeVar("T")
 _INLINE_BYTES = 262_144
 """Decoding or parsing more than this happens on a thread, so that the event loop stays free."""
 _SLICE_BYTES = 65_536
+_PART_BYTES = 1_048_576
+"""Most that is decoded before it is counted."""
 _MAX_MEMBERS = 64
 """Members of one compressed body; clients send one."""
 _DRAINED_BODIES = 4
@@ -42,6 +45,9 @@ class BodyLimits:
     max_bytes: int
     """As sent, and again after decoding."""
     deadline_s: float
+    """From the end of the head to the end of the body."""
+    room: Room
+    """For all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +92,12 @@ def _head(content_type: bytes, content_encoding: bytes) -> Head:
     return Head(media_type, parameters.get("boundary"), "" if coding == "identity" else coding)
 
 
-async def read_body(about: Head, receive: Receive, limits: BodyLimits) -> bytes:
-    """The decoded body.
+async def read_body(about: Head, receive: Receive, limits: BodyLimits, share: Share) -> bytes:
+    """The decoded body; `share` holds as many bytes.
 
     Raises:
-        Refusal: 408 too slow, 413 too large (as sent or decoded), 400 not decodable.
+        Refusal: 408 too slow, 413 too large (as sent or decoded), 400 not decodable, 529 no memory
+            for it at the moment.
         CallerLeft: the caller hung up.
     """
 
@@ -99,10 +106,12 @@ async def read_body(about: Head, receive: Receive, limits: BodyLimits) -> bytes:
         return refusal("body_late", sentence, connection="close")
 
     with Leash(limits.deadline_s, late):
-        sent = await _received(receive, limits.max_bytes)
+        sent = await _received(receive, limits.max_bytes, share)
     if not about.coding:
         return sent
-    return await _decoded(sent, about.coding, limits.max_bytes)
+    content = await _decoded(sent, about.coding, limits.max_bytes, share)
+    share.shrink(len(sent))
+    return content
 
 
 async def offload_if_large(size_bytes: int, work: Callable[[], T]) -> T:
@@ -120,26 +129,40 @@ def _media_type(header: str) -> tuple[str, dict[str, str]]:
     return media_type.strip().lower(), parameters
 
 
-async def _received(receive: Receive, max_bytes: int) -> bytes:
+async def _received(receive: Receive, max_bytes: int, share: Share) -> bytes:
     chunks: list[bytes] = []
     size = 0
+    refused: Refusal | None = None
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise CallerLeft
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size <= max_bytes:
-            chunks.append(chunk)
-        else:
-            chunks.clear()
+        if size > max_bytes:
+            refused = _too_large(max_bytes)
             if size > _DRAINED_BODIES * max_bytes:
                 raise _too_large(max_bytes, connection="close")
+        elif refused is None:
+            refused = _kept(chunk, chunks, share)
+        if refused is not None:
+            chunks.clear()
+            share.empty()
         if not message.get("more_body", False):
             break
-    if size > max_bytes:
-        raise _too_large(max_bytes)
+    if refused is not None:
+        raise refused
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _kept(chunk: bytes, chunks: list[bytes], share: Share) -> Refusal | None:
+    """Why the chunk could not be put to the others, or `None`."""
+    try:
+        share.grow(len(chunk))
+    except Refusal as full:
+        return full
+    chunks.append(chunk)
+    return None
 
 
 def _too_large(max_bytes: int, **headers: str) -> Refusal:
@@ -156,9 +179,9 @@ class _Decompressor(Protocol):
     def decompress(self, data: memoryview, max_length: int) -> bytes: ...
 
 
-async def _decoded(sent: bytes, coding: str, max_bytes: int) -> bytes:
+async def _decoded(sent: bytes, coding: str, max_bytes: int, share: Share) -> bytes:
     """Small bodies are decoded here; whatever is or grows large, on a thread."""
-    stream = _Stream(sent, coding, max_bytes)
+    stream = _Stream(sent, coding, max_bytes, share)
     if len(sent) > _INLINE_BYTES or not stream.decode(_INLINE_BYTES):
         await asyncio.to_thread(stream.decode, max_bytes + 1)
     return stream.content
@@ -167,13 +190,14 @@ async def _decoded(sent: bytes, coding: str, max_bytes: int) -> bytes:
 class _Stream:
     """A compressed body being decoded: one or more members, at most `max_bytes` together."""
 
-    def __init__(self, sent: bytes, coding: str, max_bytes: int) -> None:
+    def __init__(self, sent: bytes, coding: str, max_bytes: int, share: Share) -> None:
         self._new = _zstd if coding == "zstd" else _gzip
         self._member: _Decompressor = self._new()
         self._members = 1
         self._input = memoryview(sent)
         self._at = 0
         self._max_bytes = max_bytes
+        self._share = share
         self.content = b""
 
     def decode(self, up_to_bytes: int) -> bool:
@@ -183,7 +207,8 @@ class _Stream:
         its decompressor, which costs the square of the length when members are tiny.
 
         Raises:
-            Refusal: 413 beyond `max_bytes`, 400 for anything that is not whole and well-formed.
+            Refusal: 413 beyond `max_bytes`, 400 for anything that is not whole and well-formed,
+                529 where the share cannot grow.
         """
         parts = [self.content]
         size = len(self.content)
@@ -192,7 +217,8 @@ class _Stream:
             while size < up_to_bytes and not ended:
                 given = self._input[self._at : self._at + _SLICE_BYTES]
                 self._at += len(given)
-                part = self._member.decompress(given, up_to_bytes - size)
+                part = self._member.decompress(given, min(up_to_bytes - size, _PART_BYTES))
+                self._share.grow(len(part))
                 parts.append(part)
                 size += len(part)
                 if self._member.eof:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from gateway.config_cascade import CascadeSection
 from gateway.config_ledger import LedgerSection
+from gateway.config_limits import LimitsSection
 from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
 from gateway.config_watch import WatchSection
@@ -43,28 +44,6 @@ class ServerSection(Section):
     """On shutdown: how long accepted requests may still take."""
     backlog: int = Field(default=2048, ge=1, le=65_535)
     """Connections the system holds before they are accepted."""
-
-
-class LimitsSection(Section):
-    """`[limits]`: what a request may contain. Beyond any of these the answer is a 4xx."""
-
-    max_body_bytes: int = Field(default=33_554_432, ge=1024, le=1_073_741_824)
-    """Longest request body, as sent and again after decompression (413)."""
-    max_values: int = Field(default=100_000, ge=1000, le=100_000_000)
-    """Most JSON values in one request, told by its commas and opening brackets, those in texts
-    included. Parsing many small values holds up every other request; long texts do not."""
-    max_questions: int = Field(default=255, ge=1, le=10_000)
-    """Most questions in one request."""
-    max_id_chars: int = Field(default=1024, ge=1, le=65_536)
-    """Longest question id."""
-    max_option_chars: int = Field(default=4096, ge=1, le=1_000_000)
-    """Longest option name of a choice."""
-    max_text_chars: int = Field(default=8_388_608, ge=1, le=1_073_741_824)
-    """Longest string anywhere in state, instructions or criteria."""
-    max_depth: int = Field(default=64, ge=1, le=150)
-    """Deepest nesting of a structured state, instruction or description."""
-    max_assets: int = Field(default=16, ge=1, le=1000)
-    """Most images sent along with one request."""
 
 
 class AuthSection(Section):

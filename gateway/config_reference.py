@@ -10,7 +10,6 @@ from gateway.config import (
     AuthSection,
     FittedEngineSection,
     LayaEngineSection,
-    LimitsSection,
     LogSection,
     ModelSection,
     ScriptedEngineSection,
@@ -21,6 +20,7 @@ from gateway.config import (
 from gateway.config_cascade import CascadeSection, GateSection
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
+from gateway.config_limits import LimitsSection
 from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
 from gateway.config_watch import WatchSection
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engines.contract import Choice, Inquiry, Json, Noul, Question, Score, Text
-from gateway.config import LimitsSection
 from gateway.config_file import ConfigError
+from gateway.config_limits import LimitsSection
 from gateway.dialects import systemone
 from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from gateway.body import offload_if_large
 from gateway.errors import refusal
+from gateway.room import Share
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -52,6 +54,20 @@ class _Parts:
 
     def on_end(self) -> None:
         self.ended = True
+
+
+async def opened(
+    body: bytes, boundary: str | None, share: Share, *, max_assets: int
+) -> tuple[bytes, dict[str, bytes] | None]:
+    """JSON and the other parts of a body; itself and `None` where it has no boundary.
+
+    Raises:
+        Refusal: see `parts`; 529 where there is no room for the copies.
+    """
+    if boundary is None:
+        return body, None
+    share.grow(len(body))
+    return await offload_if_large(len(body), lambda: parts(body, boundary, max_assets=max_assets))
 
 
 def parts(body: bytes, boundary: str, *, max_assets: int) -> tuple[bytes, dict[str, bytes]]:

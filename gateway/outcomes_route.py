@@ -30,8 +30,9 @@ def outcome_routes(services: "Services", refused: Refused) -> list[Route]:
             caller = services.caller(request)
             services.rates.admit(caller, time.monotonic())
             about = head(dict(request.scope["headers"]))
-            body = await read_body(about, request.receive, services.body)
-            found = await outcomes_answer(services.books, caller, body)
+            with services.body.room.share(request.scope["headers"]) as share:
+                body = await read_body(about, request.receive, services.body, share)
+                found = await outcomes_answer(services.books, caller, body)
         except Refusal as error:
             return refused(error, request.scope)
         return Response(orjson.dumps(found), media_type="application/json")

@@ -19,16 +19,14 @@ from engines.lane import Lane, Shape, batches, rows
 from engines.registry import engine_class
 from gateway.app import Services, build_app
 from gateway.auth import KeyRing
-from gateway.body import BodyLimits
 from gateway.cards import Card
 from gateway.config import EngineSection, LayaEngineSection, Settings
-from gateway.dialects.systemone import AskLimits
-from gateway.dialects.systemone_text import TextLimits
 from gateway.memo import Memo
 from gateway.plan import Reader
 from gateway.protocol import Protocol
 from gateway.quota import cpu_quota
 from gateway.wiring_ledger import kept, open_books, static_keys
+from gateway.wiring_limits import ask_limits, body_limits
 from gateway.wiring_plans import new_plans, promises
 from gateway.wiring_watch import watched
 
@@ -105,18 +103,10 @@ def _shape(section: EngineSection) -> Shape:
 
 def new_services(settings: Settings) -> Services:
     """Services without engines: everything but asking works, and asking is refused with 503."""
-    limits = settings.limits
     return Services(
         ring=KeyRing(static_keys(settings)),
-        body=BodyLimits(limits.max_body_bytes, settings.server.body_deadline_s),
-        ask=AskLimits(
-            max_values=limits.max_values,
-            max_questions=limits.max_questions,
-            max_id_chars=limits.max_id_chars,
-            max_option_chars=limits.max_option_chars,
-            max_assets=limits.max_assets,
-            text=TextLimits(limits.max_text_chars, limits.max_depth),
-        ),
+        body=body_limits(settings),
+        ask=ask_limits(settings),
         deadline_s=settings.server.deadline_s,
         default_model=settings.default_model,
     )

@@ -10,7 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from engines.scripted import ScriptedEngine
-from gateway.config import AuthSection, LimitsSection, ServerSection
+from gateway.config import AuthSection, ServerSection
+from gateway.config_limits import LimitsSection
 from tests.gateway.conftest import ASK, Gateway, body_of, settings_of
 
 JSON = {"content-type": "application/json"}

@@ -13,13 +13,14 @@ from starlette.types import Message
 from gateway.body import BodyLimits, head, read_body
 from gateway.errors import Refusal
 from gateway.leash import CallerLeft
+from gateway.room import Room
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-LIMITS = BodyLimits(max_bytes=1000, deadline_s=5.0)
+LIMITS = BodyLimits(max_bytes=1000, deadline_s=5.0, room=Room(1_000_000_000))
 
 
 async def read(
@@ -37,7 +38,8 @@ async def read(
             await asyncio.Event().wait()
         return messages.pop(0)
 
-    return await read_body(head({b"content-encoding": coding}), receive, limits)
+    with limits.room.share() as share:
+        return await read_body(head({b"content-encoding": coding}), receive, limits, share)
 
 
 async def status(*chunks: bytes, coding: bytes = b"", limits: BodyLimits = LIMITS) -> int:
@@ -84,7 +86,7 @@ async def test_a_long_body_is_drained_before_it_is_refused() -> None:
         return {"type": "http.request", "body": b"x" * 500, "more_body": taken < 6}
 
     with pytest.raises(Refusal) as refused:
-        await read_body(head({}), receive, LIMITS)
+        await read_body(head({}), receive, LIMITS, LIMITS.room.share())
 
     assert taken == 6
     assert "connection" not in refused.value.problem.headers
@@ -95,7 +97,7 @@ async def test_an_endless_body_is_cut_off() -> None:
         return {"type": "http.request", "body": b"x" * 500, "more_body": True}
 
     with pytest.raises(Refusal) as refused:
-        await read_body(head({}), receive, LIMITS)
+        await read_body(head({}), receive, LIMITS, LIMITS.room.share())
 
     assert refused.value.problem.status == 413
     assert refused.value.problem.headers["connection"] == "close"
@@ -105,7 +107,7 @@ async def test_an_endless_body_is_cut_off() -> None:
 async def test_a_bomb_is_refused_without_being_unpacked(bomb: object) -> None:
     sent = bomb(b"\0" * 100_000_000)  # type: ignore[operator]
     coding = b"gzip" if bomb is gzip.compress else b"zstd"
-    limits = BodyLimits(max_bytes=1_000_000, deadline_s=5.0)
+    limits = BodyLimits(max_bytes=1_000_000, deadline_s=5.0, room=Room(1_000_000_000))
 
     assert await status(sent, coding=coding, limits=limits) == (
         400 if bomb is zlib.compress else 413
@@ -127,7 +129,7 @@ async def test_members_are_counted(coding: bytes) -> None:
     empty = (zstd.compress if coding == b"zstd" else gzip.compress)(b"")
     last = (zstd.compress if coding == b"zstd" else gzip.compress)(b"end")
 
-    limits = BodyLimits(max_bytes=10_000, deadline_s=5.0)
+    limits = BodyLimits(max_bytes=10_000, deadline_s=5.0, room=Room(1_000_000_000))
 
     assert await read(empty * 63 + last, coding=coding, limits=limits) == b"end"
     assert await status(empty * 64 + last, coding=coding, limits=limits) == 400
@@ -137,7 +139,7 @@ async def test_members_are_counted(coding: bytes) -> None:
 async def test_a_long_body_that_hardly_compresses_is_decoded_whole(coding: bytes) -> None:
     text = random.Random(1).randbytes(1_000_000)
     sent = (zstd.compress if coding == b"zstd" else gzip.compress)(text)
-    limits = BodyLimits(max_bytes=2_000_000, deadline_s=5.0)
+    limits = BodyLimits(max_bytes=2_000_000, deadline_s=5.0, room=Room(1_000_000_000))
 
     assert await read(sent, coding=coding, limits=limits) == text
     assert await status(sent[:-5], coding=coding, limits=limits) == 400
@@ -169,7 +171,7 @@ async def test_a_body_that_does_not_arrive_is_408() -> None:
         raise AssertionError
 
     with pytest.raises(Refusal) as refused:
-        await read_body(head({}), receive, BodyLimits(1000, deadline_s=0.01))
+        await read_body(head({}), receive, BodyLimits(1000, 0.01, LIMITS.room), LIMITS.room.share())
 
     assert refused.value.problem.status == 408
     assert refused.value.problem.headers["connection"] == "close"
