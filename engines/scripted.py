@@ -6,7 +6,9 @@ Under `even` they depend on nothing but how many labels there are, which costs n
 """
 
 import hashlib
+import itertools
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engines.contract import (
+    Busy,
     Choice,
     Engine,
     Facts,
@@ -31,6 +34,10 @@ from engines.contract import (
 
 Script = Callable[[Text, Question], Sequence[float]]
 """State and question → one log-weight per label."""
+Fault = Literal["raise", "nan", "busy", "stall"]
+"""An exception, weights that are not finite, a refusal to read now, a second of nothing."""
+
+_STALL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +56,18 @@ class ScriptedEngine(Engine[_Piece]):
         max_tokens: int | None = 65_536,
         delay_s: float = 0.0,
         hold: threading.Event | None = None,
+        faults: Mapping[Fault, int] | None = None,
     ) -> None:
-        """`delay_s` is slept per read; a read waits for `hold` first, if there is one."""
+        """`delay_s` is slept per read; a read waits for `hold` first, if there is one.
+
+        `faults`: what goes wrong → in every which read.
+        """
         self._script = _SCRIPTS[script] if isinstance(script, str) else script
         self._max_tokens = max_tokens
         self._delay_s = delay_s
         self._hold = hold
+        self._faults = dict(faults or {})
+        self._turns = itertools.count(1)
         self.entered = 0
         """Pieces whose reading has begun, for tests."""
         self.reads = 0
@@ -91,19 +104,39 @@ class ScriptedEngine(Engine[_Piece]):
             self._hold.wait()
         if self._delay_s:
             time.sleep(self._delay_s)
+        script = self._faulty() if self._faults else self._script
         self.reads += len(batch)
-        return [self._answers(piece) for piece in batch]
+        return [_answers(piece, script) for piece in batch]
 
-    def _answers(self, piece: _Piece) -> dict[str, Reading]:
-        inquiry = piece.inquiry
-        tokens = piece.tokens // len(inquiry.questions)
-        return {
-            name: Reading(self._script(inquiry.state, question), tokens)
-            for name, question in inquiry.questions.items()
-        }
+    def _faulty(self) -> Script:
+        """The script, or what goes wrong in this read.
+
+        Raises:
+            RuntimeError, Busy: where it is the turn of `raise` or `busy`.
+        """
+        turn = next(self._turns)
+        match next((fault for fault, every in self._faults.items() if turn % every == 0), None):
+            case "raise":
+                raise RuntimeError("scripted to fail")
+            case "busy":
+                raise Busy("scripted to be busy", retry_after_s=0.1)
+            case "nan":
+                return lambda _, question: [math.nan] * label_count(question)
+            case "stall":
+                time.sleep(_STALL_S)
+        return self._script
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+def _answers(piece: _Piece, script: Script) -> dict[str, Reading]:
+    inquiry = piece.inquiry
+    tokens = piece.tokens // len(inquiry.questions)
+    return {
+        name: Reading(script(inquiry.state, question), tokens)
+        for name, question in inquiry.questions.items()
+    }
 
 
 def _hashed(state: Text, question: Question) -> list[float]:

@@ -114,6 +114,9 @@ class ScriptedEngineSection(_Lane):
     """Longest state, in words."""
     delay_s: float = Field(default=0.0, ge=0, le=60)
     """Seconds each read takes."""
+    faults: dict[Literal["raise", "nan", "busy", "stall"], Annotated[int, Field(ge=1)]] = {}
+    """What goes wrong → in every which read: an exception, weights that are not finite, a refusal
+    to read now, a second of nothing. To see what a gateway makes of it."""
 
 
 class LayaEngineSection(_Lane):
