@@ -7,6 +7,7 @@ import uvloop
 
 from gateway.cli.grammar import Commands, add_config
 from gateway.config_file import configuration_path, load
+from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
 from gateway.wiring import bind, serve
 
@@ -50,6 +51,7 @@ def run(chosen: argparse.Namespace) -> int:
         server = settings.server.model_copy(update={"port": chosen.port})
         settings = settings.model_copy(update={"server": server})
     open_log(settings.log)
+    raise_descriptor_limit()
     listener = bind(settings)
     host, port = listener.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

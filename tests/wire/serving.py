@@ -105,6 +105,8 @@ class Address:
 
     host: str
     port: int
+    pid: int = 0
+    """Of its process; 0 = it is a thread of the tests."""
 
     @property
     def url(self) -> str:
@@ -113,8 +115,10 @@ class Address:
 
 
 @contextmanager
-def process(config: str, folder: Path) -> Iterator[Address]:
+def process(config: str, folder: Path, *before: str) -> Iterator[Address]:
     """`tiergate serve` with this configuration on a free port; ended by SIGTERM.
+
+    `before`: words in front of the command, for what runs it.
 
     Raises:
         AssertionError: it does not start, or does not end cleanly; with what it logged.
@@ -122,7 +126,17 @@ def process(config: str, folder: Path) -> Iterator[Address]:
     path = folder / "config.toml"
     path.write_text(config, encoding="utf-8")
     log = folder / "log.txt"
-    command = [sys.executable, "-m", "gateway", "serve", "--config", str(path), "--port", "0"]
+    command = [
+        *before,
+        sys.executable,
+        "-m",
+        "gateway",
+        "serve",
+        "--config",
+        str(path),
+        "--port",
+        "0",
+    ]
     with (
         log.open("wb") as errors,
         subprocess.Popen(
@@ -140,7 +154,7 @@ def process(config: str, folder: Path) -> Iterator[Address]:
             greeting = next(filter(None, map(_URL.search, child.stdout)), None)
             watchdog.cancel()
             assert greeting is not None, f"the gateway did not start:\n{log.read_text()}"
-            yield Address("127.0.0.1", int(greeting[1]))
+            yield Address("127.0.0.1", int(greeting[1]), child.pid)
         finally:
             watchdog.cancel()
             child.send_signal(signal.SIGTERM)
