@@ -9,6 +9,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,6 +24,8 @@ _Item: TypeAlias = tuple[Work, asyncio.Future[Any] | None]
 """Work, and whoever waits for what it returns or raises."""
 
 _RETRY_S = 0.2
+_STUCK_S = 2.0
+"""A group that takes longer, behind somebody else's lock or a dying disk, is as good as failed."""
 _MAX_KEPT = 100_000
 """Posted work that is kept for later while the store cannot be written."""
 
@@ -44,6 +47,7 @@ class Writer:
         self._later: asyncio.TimerHandle | None = None
         self._overdue = False
         self._busy = False
+        self._handed_s = 0.0
         self._failing = False
         self._closed = False
         self._groups: queue.SimpleQueue[list[_Item] | None] = queue.SimpleQueue()
@@ -52,8 +56,11 @@ class Writer:
 
     @property
     def failing(self) -> bool:
-        """Whether the last group could not be written; what was posted is being tried again."""
-        return self._failing
+        """Whether the last group could not be written, or this one takes far too long.
+
+        What was posted is being tried again.
+        """
+        return self._failing or (self._busy and time.monotonic() - self._handed_s > _STUCK_S)
 
     async def submit(self, work: Callable[[Store], T]) -> T:
         """What `work` returns, after the commit of its group.
@@ -101,6 +108,7 @@ class Writer:
         if self._busy or not self._outbox:
             return
         self._busy, self._overdue = True, False
+        self._handed_s = time.monotonic()
         if self._later is not None:
             self._later.cancel()
             self._later = None
