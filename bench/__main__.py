@@ -1,4 +1,4 @@
-"""`python -m bench BENCH`: edge | ledger | memo | instructions | starter | laya."""
+"""`python -m bench BENCH`: edge | ledger | memo | soak | instructions | starter | laya."""
 
 import importlib
 import sys
@@ -8,6 +8,7 @@ _BENCHES = {
     "edge": "bench.edge_command",
     "ledger": "bench.ledger",
     "memo": "bench.memo",
+    "soak": "bench.soak",
     "instructions": "bench.callgrind",
     "starter": "bench.starter",
     "laya": "bench.laya",
