@@ -138,3 +138,10 @@ def test_every_status_of_the_code_is_on_the_api_page() -> None:
 
     missing = [status for status in set(STATUS.values()) if str(status) not in table]
     assert missing == []
+
+
+def test_every_test_that_the_threat_model_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w./]+)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []

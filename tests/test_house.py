@@ -15,7 +15,7 @@ from gateway.config_reference import SECTIONS, reference
 ROOT = Path(__file__).parents[1]
 ROOMS = ("engines", "policies", "gateway", "tests", "bench", "training", "scripts")
 SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def name_of(path: Path) -> str:
