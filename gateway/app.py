@@ -1,23 +1,17 @@
-"""The HTTP surface: routes, and the life of one request in order, with one place for refusals."""
+"""What a request may use, and the life of one in order, with one place for refusals."""
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 
-import orjson
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from engines.contract import EngineError
-from gateway.admin import ROUTES, Action, Desk, admin_answer
-from gateway.auth import Caller, KeyRing
+from gateway.auth import CALLER, Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
-from gateway.cards import Card, model_list
+from gateway.cards import Card
 from gateway.charging import Order
 from gateway.decide import decide
 from gateway.decision import Decision, Spending
@@ -26,14 +20,10 @@ from gateway.errors import Problem, Refusal, problem, refusal
 from gateway.leash import Leash
 from gateway.ledger.books import Books
 from gateway.metering import Metering, Served
-from gateway.middleware import RequestMiddleware
 from gateway.multipart import opened
-from gateway.outcomes_route import outcome_routes
 from gateway.plan import Means, Plan, Promised
 from gateway.rates import Rates
 from gateway.room import Share
-from gateway.usage import PATH as USAGE_PATH
-from gateway.usage_route import usage_answer
 from gateway.vigil import Vigil
 from gateway.witness import Witness
 
@@ -136,7 +126,7 @@ class Ask:
     async def _served(self, scope: Scope, receive: Receive, share: Share) -> Served:
         services = self._services
         headers = dict(scope["headers"])
-        caller = services.admit(headers.get(b"authorization", b""))
+        caller = scope.get(CALLER) or services.admit(headers.get(b"authorization", b""))
         caller.require("decide")
         services.rates.admit(caller, time.monotonic())
         about = head(headers)
@@ -196,96 +186,3 @@ def refused(error: Refusal | EngineError, scope: Scope) -> Response:
     return Response(
         systemone.encode_problem(found), found.status, headers, media_type="application/json"
     )
-
-
-def build_app(services: Services, *, access_log: bool) -> "StraightApp":
-    """The ASGI application. It opens and closes nothing; see wiring.py."""
-
-    async def models(request: Request) -> Response:
-        try:
-            services.caller(request).require("decide")
-            services.plan(None)
-        except Refusal as error:
-            return refused(error, request.scope)
-        return _json(model_list(services.cards))
-
-    async def usage(request: Request) -> Response:
-        try:
-            caller = services.caller(request)
-            now_s = time.time()
-            found = await usage_answer(services.books, caller, request.query_params, now_s)
-        except Refusal as error:
-            return refused(error, request.scope)
-        return _json(found)
-
-    def admin(action: Action) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            try:
-                caller = services.caller(request)
-                caller.require("admin")
-                with services.body.room.share() as share:
-                    body = await read_body(head({}), request.receive, services.body, share)
-                desk = Desk(services.books, tuple(services.plans), services.unpriced)
-                name = request.path_params.get("name", "")
-                found = await admin_answer(action, caller, desk, name, body)
-            except Refusal as error:
-                return refused(error, request.scope)
-            return _json(found, 201 if action == "create" else 200)
-
-        return endpoint
-
-    async def health(_: Request) -> Response:
-        return _json({"status": "ok"})
-
-    async def ready(_: Request) -> Response:
-        status = "ready" if services.ready else "loading"
-        held = {name: one.state for name, one in services.promises.items()}
-        state = {"status": status, "engines": services.engines, "promises": held}
-        return _json(state, 200 if services.ready else 503)
-
-    ask = Ask(services)
-    routes = []
-    for prefix in ("", "/v1"):  # clients that were told `…/v1` as their base ask for /v1/v1/…
-        routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
-        routes.append(Route(prefix + "/v1/models", models))
-        routes.append(Route(prefix + USAGE_PATH, usage))
-    routes += outcome_routes(services, refused)
-    routes += [Route("/health", health), Route("/ready", ready)]
-    routes += [Route(path, admin(action), methods=[method]) for method, path, action in ROUTES]
-    app = Starlette(
-        routes=routes,
-        middleware=[Middleware(RequestMiddleware, access_log=access_log)],
-        exception_handlers={HTTPException: _unrouted},
-    )
-    app.router.redirect_slashes = False  # SDKs do not follow, or lose the body when they do
-    return StraightApp(app, RequestMiddleware(ask, access_log=access_log))
-
-
-class StraightApp:
-    """Sends the busiest request past the framework's own middleware and router."""
-
-    def __init__(self, app: Starlette, ask: ASGIApp) -> None:
-        self.routes = app.routes
-        """Every route, the straight ones among them."""
-        self._app = app
-        self._ask = ask
-        self._paths = {systemone.PATH, "/v1" + systemone.PATH}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        straight = scope.get("path") in self._paths and scope.get("method") == "POST"
-        await (self._ask if straight else self._app)(scope, receive, send)
-
-
-async def _unrouted(request: Request, error: Exception) -> Response:
-    """404 and 405 as JSON, with the methods that would do."""
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        allow = dict(error.headers or {})
-        return refused(
-            refusal("method_not_allowed", f"{request.method} is not allowed here.", **allow),
-            request.scope,
-        )
-    return refused(refusal("not_found", "There is nothing at this path."), request.scope)
-
-
-def _json(value: object, status: int = 200) -> Response:
-    return Response(orjson.dumps(value), status, media_type="application/json")

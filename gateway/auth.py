@@ -47,6 +47,9 @@ class Caller:
 
 ANONYMOUS = Caller("anonymous")
 
+CALLER = "tiergate.caller"
+"""Where in the scope of a request somebody stands who was admitted by other means than a key."""
+
 
 _MOST_SEEN = 4096
 """Headers whose digests are kept; then they are forgotten and computed anew."""
@@ -139,6 +142,19 @@ class KeyRing:
             if hmac.compare_digest(known, digest):
                 return caller, math.inf
         raise refusal("key_wrong", "The API key is not valid.")
+
+    def standing(self, prefix: str, now_s: float) -> Caller:
+        """The caller behind a secret of the store that was shown before, as things are now.
+
+        Raises:
+            Refusal: 401 when it is gone, revoked or expired; 503 when the store cannot be read.
+        """
+        if self._source is not None:
+            self._refresh(self._source, now_s)
+        entry = self._entries.get(prefix)
+        if entry is None:
+            raise refusal("key_wrong", "The API key is not valid.")
+        return _in_force(entry, now_s)
 
     def _refresh(self, source: Keys, now_s: float) -> None:
         """Know of every change to a key; once a second also of those that nobody told of."""

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from gateway.config_cascade import CascadeSection
+from gateway.config_dashboard import DashboardSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
 from gateway.config_prices import PricesSection, PricingSection
@@ -213,6 +214,7 @@ class Settings(Section):
     ledger: LedgerSection = LedgerSection()
     watch: WatchSection = WatchSection()
     log: LogSection = LogSection()
+    dashboard: DashboardSection = DashboardSection()
     engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
     """One table per engine that is loaded at start."""
     models: dict[Name, ModelSection] = {

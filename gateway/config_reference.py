@@ -18,6 +18,7 @@ from gateway.config import (
     StarterEngineSection,
 )
 from gateway.config_cascade import CascadeSection, GateSection
+from gateway.config_dashboard import DashboardSection
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
@@ -33,6 +34,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": LedgerSection,
     "watch": WatchSection,
     "log": LogSection,
+    "dashboard": DashboardSection,
     "engines.NAME, kind starter": StarterEngineSection,
     "engines.NAME, kind fitted": FittedEngineSection,
     "engines.NAME, kind laya": LayaEngineSection,

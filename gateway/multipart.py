@@ -77,7 +77,21 @@ def parts(body: bytes, boundary: str, *, max_assets: int) -> tuple[bytes, dict[s
         Refusal: 400 when the body is not well-formed, has no `request` part, names twice, or more
             than `max_assets` other parts.
     """
-    collected = _Parts(max_assets)
+    contents = every_part(body, boundary, max_parts=max_assets)
+    request = contents.pop("request", None)
+    if request is None:
+        raise refusal("bad_request", "The multipart body has no part named 'request'.")
+    return request, contents
+
+
+def every_part(body: bytes, boundary: str, *, max_parts: int) -> dict[str, bytes]:
+    """Name → content of every part.
+
+    Raises:
+        Refusal: 400 when the body is not well-formed, names twice, or more than `max_parts` parts
+            besides one.
+    """
+    collected = _Parts(max_parts)
     callbacks: MultipartCallbacks = {
         "on_part_begin": collected.on_part_begin,
         "on_header_field": collected.on_header_field,
@@ -95,7 +109,4 @@ def parts(body: bytes, boundary: str, *, max_assets: int) -> tuple[bytes, dict[s
         raise refusal("bad_request", "The multipart body is not well-formed.") from None
     if not collected.ended:
         raise refusal("bad_request", "The multipart body ends too early.")
-    request = collected.contents.pop("request", None)
-    if request is None:
-        raise refusal("bad_request", "The multipart body has no part named 'request'.")
-    return request, collected.contents
+    return collected.contents

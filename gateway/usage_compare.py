@@ -83,17 +83,17 @@ def verdict(tokens: int, per_day: float, mine: Owned, offers: Sequence[Hosted]) 
         return "No hosted model has a price for the whole period, so there is nothing to compare."
     if not mine.machines:
         return (
-            f"Hosted {best.model}, the cheapest, would have cost {_usd(best.nanos)}; what owning "
-            "costs is not known, because there is no [prices.machines]."
+            f"Hosted {best.model}, the cheapest, would have cost {dollars(best.nanos)}; what "
+            "owning costs is not known, because there is no [prices.machines]."
         )
     if mine.nanos <= best.nanos:
         return (
-            f"Owning was cheaper: the machines cost {_usd(mine.nanos)}, hosted {best.model}, the "
-            f"cheapest, would have cost {_usd(best.nanos - mine.nanos)} more."
+            f"Owning was cheaper: the machines cost {dollars(mine.nanos)}, hosted {best.model}, "
+            f"the cheapest, would have cost {dollars(best.nanos - mine.nanos)} more."
         )
     said = (
-        f"Hosted {best.model} would have cost {_usd(mine.nanos - best.nanos)} less: "
-        f"{_usd(best.nanos)} instead of the {_usd(mine.nanos)} that the machines cost"
+        f"Hosted {best.model} would have cost {dollars(mine.nanos - best.nanos)} less: "
+        f"{dollars(best.nanos)} instead of the {dollars(mine.nanos)} that the machines cost"
     )
     if best.break_even_tokens_per_day is None:
         return f"{said}."
@@ -103,7 +103,7 @@ def verdict(tokens: int, per_day: float, mine: Owned, offers: Sequence[Hosted]) 
     )
 
 
-def _usd(amount: int) -> str:
-    """Dollars and cents; smaller amounts with the digits that count."""
+def dollars(amount: int) -> str:
+    """Nanos as dollars and cents; smaller amounts with the digits that count."""
     usd = amount / 1e9
     return f"${usd:,.2f}" if usd >= 0.1 or not amount else f"${Decimal(f'{usd:.2g}'):f}"

@@ -17,14 +17,16 @@ import uvicorn
 from engines.contract import Engine, EngineError, Facts
 from engines.lane import Lane, Shape, batches, rows
 from engines.registry import engine_class
-from gateway.app import Services, build_app
+from gateway.app import Services
 from gateway.auth import KeyRing
 from gateway.cards import Card
 from gateway.config import EngineSection, LayaEngineSection, Settings
+from gateway.dashboard.terms import page_terms
 from gateway.memo import Memo
 from gateway.plan import Reader
 from gateway.protocol import Protocol
 from gateway.quota import cpu_quota
+from gateway.routes import build_app
 from gateway.wiring_ledger import kept, open_books, static_keys
 from gateway.wiring_limits import ask_limits, body_limits
 from gateway.wiring_plans import new_plans, promises
@@ -86,9 +88,7 @@ def open_lanes(
 
 
 def _extra(section: EngineSection) -> str:
-    if not isinstance(section, LayaEngineSection):
-        return "cpu"
-    return f"{section.device},laya"
+    return f"{section.device},laya" if isinstance(section, LayaEngineSection) else "cpu"
 
 
 def _shape(section: EngineSection) -> Shape:
@@ -214,7 +214,7 @@ async def _serve(
     listener: socket.socket,
     on_ready: Callable[[bool], None],
 ) -> None:
-    app = build_app(services, access_log=settings.log.access)
+    app = build_app(services, access_log=settings.log.access, page=page_terms(settings))
     server = _Server(
         uvicorn.Config(
             app,

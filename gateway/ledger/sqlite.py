@@ -18,8 +18,9 @@ from gateway.ledger.reports import UsageQuery, UsageRow
 from gateway.ledger.retention import prune_step
 from gateway.ledger.signal import ChangeSignal
 from gateway.ledger.sqlite_alarms import SqliteAlarms
+from gateway.ledger.sqlite_recent import recent
 from gateway.ledger.sqlite_reports import usage
-from gateway.ledger.store import Charge, KeptText, Replay, StoreError
+from gateway.ledger.store import Charge, Charged, KeptText, Replay, StoreError
 from policies.limits import NOTHING, Amounts
 
 _BUSY_MS = 10_000
@@ -186,6 +187,12 @@ class SqliteStore(SqliteAlarms):
     def usage(self, query: UsageQuery) -> list[UsageRow]:
         with _unusable():
             return usage(self._connection, query)
+
+    def recent(
+        self, at_most: int, *, before: int | None = None, key_id: str | None = None
+    ) -> list[Charged]:
+        with _unusable():
+            return recent(self._connection, at_most, before, key_id)
 
     def prune(self, before_s: float, at_most: int) -> int:
         with self._written(), _unusable():

@@ -101,6 +101,16 @@ class KeptText(NamedTuple):
     """Whether one of them was too long and ends in the middle."""
 
 
+class Charged(NamedTuple):
+    """A charge as it stands in the ledger."""
+
+    charge_id: int
+    """Rises with every charge."""
+    key: str
+    """The key's name; its id for keys that are not in the store."""
+    charge: Charge
+
+
 @dataclass(frozen=True, slots=True)
 class Replay:
     """What is known about an Idempotency-Key."""
@@ -204,6 +214,15 @@ class Store(Keys, DecisionLog, Reports, Protocol):
         """Append the row and add it to the balance of the day that began at `day_s`.
 
         A text is kept beside the row, and goes when the row does.
+        """
+        ...
+
+    def recent(
+        self, at_most: int, *, before: int | None = None, key_id: str | None = None
+    ) -> list[Charged]:
+        """The last charges that are not rolled up, newest first.
+
+        Only those with a smaller `charge_id` than `before`, and of one key, where given.
         """
         ...
 

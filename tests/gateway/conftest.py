@@ -14,10 +14,12 @@ import pytest
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway import issuing
-from gateway.app import Services, build_app
+from gateway.app import Services
 from gateway.config import ModelSection, ScriptedEngineSection, Settings
 from gateway.config_ledger import LedgerSection
+from gateway.dashboard.terms import page_terms
 from gateway.ledger.sqlite import SqliteStore
+from gateway.routes import build_app
 from gateway.wiring import install, new_services
 from gateway.wiring_ledger import open_books
 from tests.gateway.commands import config, questions, served
@@ -74,7 +76,8 @@ def gateway() -> Gateway:
             install(services, chosen, lanes)
         try:
             with open_books(chosen, services):
-                app = build_app(services, access_log=False)
+                page = page_terms(chosen)
+                app = build_app(services, access_log=False, page=page)
                 transport = httpx.ASGITransport(app)
                 yield httpx.AsyncClient(transport=transport, base_url="http://gateway")
         finally:

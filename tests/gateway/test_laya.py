@@ -14,9 +14,9 @@ import pytest
 from engines.contract import Reading
 from engines.laya.engine import LayaEngine
 from gateway import wiring
-from gateway.app import build_app
 from gateway.config import LayaEngineSection, LogSection, ModelSection, Settings
 from gateway.logs import open_log
+from gateway.routes import build_app
 from tests.engines.laya.golden import GOLDENS
 
 pytest.importorskip("onnx")

@@ -24,9 +24,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from engines.contract import Question, Reading, Text
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
-from gateway.app import Services, build_app
+from gateway.app import Services
 from gateway.ledger.reports import DAY_S
 from gateway.ledger.sqlite import SqliteStore
+from gateway.routes import build_app
 from gateway.wiring import install, new_services
 from gateway.wiring_ledger import open_books
 from tests.gateway.conftest import bearer, ledger_settings

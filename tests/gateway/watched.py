@@ -13,13 +13,14 @@ import httpx
 from engines.contract import Question, Text, label_count
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
-from gateway.app import Services, build_app
+from gateway.app import Services
 from gateway.config import ModelSection, ScriptedEngineSection, Settings
 from gateway.config_cascade import CascadeSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_watch import WatchSection
 from gateway.ledger.decisions import Logged, Period
 from gateway.ledger.sqlite import SqliteStore
+from gateway.routes import build_app
 from gateway.watching import Watcher
 from gateway.wiring import install, new_services
 from gateway.wiring_ledger import open_books

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 from starlette.routing import Route
 
-from gateway.app import build_app
 from gateway.config import Settings
 from gateway.errors import STATUS
 from gateway.openapi import document
+from gateway.routes import build_app
 from gateway.wiring import new_services
 
 from .serving import Address

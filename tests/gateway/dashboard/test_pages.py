@@ -1,0 +1,335 @@
+"""What the pages say is what the reports, the key routes and the plans say."""
+
+import json
+import re
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config_cascade import CascadeSection
+from gateway.config_ledger import LedgerSection
+from gateway.config_prices import PricesSection
+from gateway.dashboard.overview import standings
+from gateway.dashboard.rendering import duration, moment, percent, rendered, usd
+from gateway.ledger.sqlite import SqliteStore
+from gateway.plan import Promised
+from policies.cascade import NEVER, Floors
+from tests.gateway.conftest import ASK, Gateway, bearer, ledger_settings
+from tests.gateway.dashboard.browsing import admin_key, local, log_in, send, text
+from tests.gateway.ledger.charges import charge_of
+from tests.gateway.test_cascade_wire import engines
+
+ALERT = "<script>alert(1)</script>'\"&"
+
+
+def priced_cascade(folder: Path) -> Settings:
+    """Two tiers with prices, a machine, and a ledger in the folder."""
+    tariffs = {
+        name: [{"effective": "2026-01-01", "usd_per_million_tokens": 1000}]
+        for name in ("little", "big")
+    }
+    prices = {"engines": tariffs, "machines": {"gpu": {"usd_per_hour": 0.79}}}
+    scripted = ScriptedEngineSection(kind="scripted")
+    return Settings(
+        default_model="scripted-1",
+        engines={"little": scripted, "big": scripted},
+        models={"scripted-1": ModelSection(tiers=("little", "big"), aliases=("jev-latest",))},
+        cascade=CascadeSection(),
+        ledger=LedgerSection(path=str(folder / "ledger.db")),
+        prices=PricesSection.model_validate_json(json.dumps(prices), strict=False),
+    )
+
+
+async def test_the_five_questions_are_answered_with_the_reports_numbers(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = priced_cascade(tmp_path)
+    key = admin_key(settings)
+    team = bearer(settings, "team", tokens_per_day=100_000, usd_per_month="500")
+    with gateway(settings, engines()) as client:
+        for _ in range(2):
+            assert (await client.post("/v1/systemone", json=ASK, headers=team)).status_code == 200
+        await log_in(client, key)
+        page = await client.get("/ui?since=7d")
+        report = await client.get("/v1/usage?since=7d", headers={"authorization": f"Bearer {key}"})
+
+    said, total = text(page), report.json()["total"]
+    assert total["tokens"] == 40
+    assert total["cost"] == "0.04"
+    assert "$0.04 for 40 tokens in 2 requests" in said
+    assert "67 % 4 of 6 questions went up" in said
+    assert "low_confidence a cheaper engine was not sure enough 4" in said
+    assert "Hosted jev would have cost" in said
+    assert "None made floors are guesses" in said
+    assert "team US dollars a month $0.04 $500.00" in said
+    assert "team Tokens a day 40 100,000" in said
+    assert page.text.count("<time datetime=") == 2 * 7  # a row for every day, in two tables
+
+
+async def test_a_day_without_traffic_is_an_empty_page_and_no_error(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = admin_key(settings)
+    with gateway(settings) as client:
+        await log_in(client, key)
+        pages = {
+            since: await client.get("/ui", params={"since": since}) for since in ("90d", "never")
+        }
+        decisions = await client.get("/ui/decisions")
+
+    for page in pages.values():
+        assert "Nothing yet" in text(page)
+        assert "There was no traffic in this period" in text(page)
+        assert "Nobody" in text(page)
+    assert 'since=30d" aria-current="true"' in pages["never"].text
+    assert "it will stand here" in text(decisions)
+
+
+async def test_without_a_ledger_the_page_says_how_to_get_one(client: httpx.AsyncClient) -> None:
+    with local(client):
+        page = await client.get("/ui")
+        decisions = await client.get("/ui/decisions")
+
+    assert "Nothing is counted here" in text(page)
+    assert "no ledger" in text(decisions)
+
+
+async def test_whoever_is_not_logged_in_sees_what_anonymous_callers_spent(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    with closing(SqliteStore(settings.ledger.path)) as store:
+        store.charge(charge_of(at_s=time.time(), key_id="config/old"), 0)
+    with gateway(settings) as client, local(client):
+        await client.post("/v1/systemone", json=ASK)
+        page = await client.get("/ui")
+        decisions = await client.get("/ui/decisions")
+
+    assert "in 1 request" in text(page)
+    assert "config/old" not in page.text + decisions.text
+    assert "anonymous" in decisions.text
+
+
+def test_promises_are_told_with_their_reasons() -> None:
+    floors = Floors(NEVER, {"noul": 0.9, "choice:11+": NEVER}, {"a" * 16: 0.8})
+
+    held, gone, none = standings(
+        ("a", "b", "c"),
+        {"a": Promised(floors), "b": Promised(floors, "the weights have changed")},
+        {},
+    )
+
+    assert (held.state, held.promised, held.refused) == ("holds", 2, 1)
+    assert dict(held.floors) == {"noul": 0.9, "a" * 16: 0.8}
+    assert (gone.state, gone.why) == ("suspended", "the weights have changed")
+    assert (none.state, none.floors) == ("none", ())
+
+
+async def test_decisions_are_listed_newest_first_without_text(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = priced_cascade(tmp_path)
+    key, team = admin_key(settings), bearer(settings, "team")
+    with gateway(settings, engines()) as client:
+        for number in range(3):
+            headers = team | {"x-request-id": f"mine-{number}"}
+            await client.post("/v1/systemone", json=ASK, headers=headers)
+        await log_in(client, key)
+        page = await client.get("/ui/decisions")
+        older = await client.get("/ui/decisions?before=2")
+        wrong = await client.get("/ui/decisions?before=x")
+
+    assert re.findall(r"mine-\d", text(page)) == ["mine-2", "mine-1", "mine-0"]
+    assert re.findall(r"mine-\d", text(older)) == ["mine-0"]
+    assert wrong.status_code == 400
+    assert "little → big 3 2 × low_confidence 20" in text(page)
+    for word in ("charged twice", "urgent", "billing"):
+        assert word not in page.text
+
+
+def test_recent_charges_read_back_as_they_were_written(tmp_path: Path) -> None:
+    written = [charge_of(at_s=float(n), reasons={"too_long": n} if n else None) for n in range(5)]
+    with closing(SqliteStore(str(tmp_path / "ledger.db"))) as store:
+        for charge in written:
+            store.charge(charge, 0)
+
+        everything = store.recent(10)
+        page = store.recent(2, before=everything[1].charge_id)
+        nobody = store.recent(10, key_id="k_nobody")
+
+    assert [one.charge for one in everything] == written[::-1]
+    assert [one.charge for one in page] == written[2:0:-1]
+    assert nobody == []
+
+
+async def test_the_life_of_a_key_on_the_page(gateway: Gateway, tmp_path: Path) -> None:
+    settings = ledger_settings(tmp_path)
+    admin = admin_key(settings)
+
+    def secret(page: httpx.Response) -> dict[str, str]:
+        found = page.text.partition('id="secret" data-copy>')[2].partition("<")[0]
+        return {"authorization": f"Bearer {found}"}
+
+    with gateway(settings) as client:
+
+        async def status(key: dict[str, str]) -> int:
+            return (await client.post("/v1/systemone", json=ASK, headers=key)).status_code
+
+        async def done(path: str, origin: str, **fields: Any) -> httpx.Response:
+            answer = await send(client, path, origin, **fields)
+            assert answer.status_code == 303, text(answer)
+            return await client.get(answer.headers["location"])
+
+        await log_in(client, admin)
+        fields = {"name": "team", "scopes": ["decide"], "models": ["jev-latest"], "rpm": "1,000"}
+        made = await done("/ui/keys", "/ui/keys", **fields, expires="90d", confidence="top")
+        old = secret(made)
+        assert await status(old) == 200
+
+        new = secret(await done("/ui/keys/team/rotate", "/ui/keys/team"))
+        assert await status(old) == await status(new) == 200
+
+        await done("/ui/keys/team/limits", "/ui/keys/team", tokens_per_day="0")
+        assert await status(new) == 429
+
+        unsure = await send(client, "/ui/keys/team/revoke", "/ui/keys/team")
+        assert unsure.status_code == 400
+        await done("/ui/keys/team/revoke", "/ui/keys/team", sure="yes")
+        assert await status(old) == await status(new) == 401
+
+        listed = await client.get("/v1/admin/keys/team", headers=_bearer(admin))
+        page = await client.get("/ui/keys/team")
+
+    key = listed.json()
+    assert key["limits"]["rpm"] is None  # the form says all of them, and this field was empty
+    assert key["limits"]["tokens_per_day"] == 0
+    assert (key["models"], key["scopes"], key["confidence"]) == (["jev-latest"], ["decide"], "top")
+    assert key["state"] == "revoked"
+    assert "revoked" in text(page)
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "sentence"),
+    [
+        ({"name": "a b"}, 422, "a key's name is"),
+        ({"name": "root"}, 409, "a key named 'root' already"),
+        ({"name": "new", "rpm": "-1"}, 422, "rpm must be a whole number"),
+        ({"name": "new", "usd_per_day": "2"}, 422, "a money budget needs prices"),
+        ({"name": "new", "rpm": "2,50"}, 422, "rpm must be a whole number"),
+        ({"name": "new", "expires": "soon"}, 422, "not a duration"),
+        ({"name": ALERT}, 422, "a key's name is"),
+    ],
+)
+async def test_a_wish_that_cannot_be_granted_stands_above_its_form(
+    gateway: Gateway, tmp_path: Path, wish: dict[str, str], status: int, sentence: str
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = admin_key(settings)
+    with gateway(settings) as client:
+        await log_in(client, key)
+        response = await send(client, "/ui/keys", scopes="decide", **wish)
+
+    assert response.status_code == status
+    assert sentence in text(response)
+    assert 'role="alert"' in response.text
+    assert ALERT not in response.text
+    if wish["name"] == "new":
+        assert 'value="new"' in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/ui/keys/nobody/revoke", {"sure": "yes"}, 404),
+        ("/ui/keys/nobody/rotate", {}, 404),
+        ("/ui/keys/root/limits", {"tpm": "many"}, 422),
+        ("/ui/keys/root/rotate", {}, 422),
+    ],
+)
+async def test_what_cannot_be_done_to_a_key_says_why(
+    gateway: Gateway, tmp_path: Path, path: str, fields: dict[str, str], status: int
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key, other = admin_key(settings), admin_key(settings, "other")
+    with gateway(settings) as client:
+        await log_in(client, other)
+        if status == 422 and path.endswith("rotate"):
+            await client.post("/v1/admin/keys/root/revoke", headers=_bearer(key))
+        response = await send(client, path, "/ui/keys", **fields)
+
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"\xff", b"a=1&" * 600, b"token=" + 70_000 * b"x"],
+    ids=["no UTF-8", "too many fields", "too long"],
+)
+async def test_a_form_that_is_none_is_a_4xx(gateway: Gateway, tmp_path: Path, body: bytes) -> None:
+    settings = ledger_settings(tmp_path)
+    key = admin_key(settings)
+    with gateway(settings) as client:
+        await log_in(client, key)
+        for path in ("/ui/keys", "/ui/login"):
+            response = await client.post(path, content=body)
+            assert 400 <= response.status_code < 500
+
+
+async def test_static_files_are_kept_for_ever_under_their_digest(
+    client: httpx.AsyncClient,
+) -> None:
+    with local(client):
+        page = await client.get("/ui")
+        paths = re.findall(r'(?:href|src)="(/ui/static/[^"]+)"', page.text)
+        files = [await client.get(path) for path in paths]
+        licence = await client.get("/ui/static/uplot-LICENSE.txt")
+        loose = await client.get("/ui/static/page.css")
+
+    assert len(paths) >= 6
+    for file in files:
+        assert file.status_code == 200
+        assert "immutable" in file.headers["cache-control"]
+    assert loose.headers["cache-control"] == "no-cache"
+    assert "MIT" in licence.text
+
+
+def test_whatever_is_put_into_a_template_is_escaped() -> None:
+    context = {"visitor": None, "notice": None, "message": ALERT}
+
+    page = rendered("refused.html", context)
+
+    assert ALERT not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_numbers_are_shown_as_people_read_them() -> None:
+    assert [usd("1234.5"), usd("0.00000042"), usd("0"), usd(None)] == [
+        "$1,234.50",
+        "$0.00000042",
+        "$0.00",
+        "unpriced",
+    ]
+    assert [percent(0.0), percent(0.034), percent(0.5), percent(0.998), percent(1)] == [
+        "0\u202f%",
+        "3.4\u202f%",
+        "50\u202f%",
+        "99.8\u202f%",
+        "100\u202f%",
+    ]
+    assert [duration(0.0084), duration(12.34), duration(245), duration(5040)] == [
+        "8.4 ms",
+        "12.3 s",
+        "4 min 5 s",
+        "1 h 24 min",
+    ]
+    assert moment(0.0) == moment("1970-01-01T01:00:00+01:00") == "1970-01-01 00:00:00"
+
+
+def _bearer(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
