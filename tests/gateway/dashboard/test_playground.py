@@ -2,16 +2,9 @@
 
 import contextlib
 import json
-import os
 import re
-import shutil
-import struct
-import subprocess
-import sys
-import zlib
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,29 +13,12 @@ from hypothesis import strategies as st
 
 from gateway.dashboard.forms import Form
 from gateway.dashboard.questions_form import EXAMPLE_ROWS, body_of, questions_of, rows_of
-from gateway.dashboard.snippets import KEY, snippets
 from gateway.errors import Refusal
 from tests.gateway.conftest import Gateway, charged, ledger_settings, settings_of
-from tests.gateway.dashboard.browsing import admin_key, bearer, local, log_in, text, token
+from tests.gateway.dashboard.browsing import admin_key, bearer, local, log_in, png, text, token
 from tests.gateway.test_cascade_wire import cascade_settings, engines
-from tests.wire.conftest import locked as locked  # noqa: PLC0414
-from tests.wire.serving import KEY as WIRE_KEY
-from tests.wire.serving import Address
-from tests.wire.test_javascript_sdk import module as module  # noqa: PLC0414
 
 EVIL = "</textarea><script>alert(1)</script><img src=x onerror=alert(2)>'\"&{{ 7*7 }}"
-
-
-def png() -> bytes:
-    """A white pixel."""
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        whole = kind + content
-        return struct.pack(">I", len(content)) + whole + struct.pack(">I", zlib.crc32(whole))
-
-    head = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
-    pixel = zlib.compress(b"\0\xff")
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixel) + chunk(b"IEND", b"")
 
 
 async def play(client: httpx.AsyncClient, image: bytes = b"", /, **fields: str) -> httpx.Response:
@@ -248,92 +224,3 @@ def test_yes_and_no_become_the_outcomes_of_the_wire() -> None:
     assert questions_of(rows_of(form)) == {
         "q": {"type": "noul", "criteria": {"true": "money", "false": "none"}}
     }
-
-
-ASKED: dict[str, Any] = {
-    "state": 'It\'s "twice" $HOME `x` \\ and\nmore ${y} é',
-    "questions": {
-        "team": {"type": "choice", "instructions": "Which?", "criteria": {"it's": None, "b": "x"}},
-        "sure": {"type": "noul", "instructions": None, "criteria": {"true": "y", "false": None}},
-    },
-    "model": "jev-latest",
-}
-
-
-@pytest.mark.parametrize("language", ["curl", "Python"])
-def test_the_programs_ask_the_same(locked: Address, tmp_path: Path, language: str) -> None:
-    program = next(
-        one.text for one in snippets(ASKED, locked.url, keyless=False) if one.language == language
-    )
-    command = ["bash", "-c", program] if language == "curl" else [sys.executable, "-c", program]
-    if language == "curl" and shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
-    ran = subprocess.run(
-        command,
-        env=os.environ | {KEY: WIRE_KEY},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    asked = httpx.post(
-        f"{locked.url}/v1/systemone",
-        json=ASKED,
-        headers={"authorization": f"Bearer {WIRE_KEY}"},
-        trust_env=False,
-    )
-
-    assert ran.returncode == 0, ran.stderr
-    said = json.loads(ran.stdout)["answers"]
-    assert said["team"]["choice"] == asked.json()["answers"]["team"]["choice"]
-    assert said["sure"]["noul"] == asked.json()["answers"]["sure"]["noul"]
-
-
-def test_the_program_in_javascript_asks_the_same(locked: Address, module: Path) -> None:
-    folder = module.parents[4]  # where the package is found by its name
-    (program,) = (
-        one.text
-        for one in snippets(ASKED, locked.url, keyless=False)
-        if one.language == "JavaScript"
-    )
-    ran = subprocess.run(
-        ["node", "--input-type=module", "-e", program],
-        env=os.environ | {KEY: WIRE_KEY},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert ran.returncode == 0, ran.stderr
-    assert list(json.loads(ran.stdout)["answers"]) == ["team", "sure"]
-
-
-@pytest.mark.parametrize("language", ["curl", "Python", "JavaScript"])
-def test_the_programs_send_an_image_too(locked: Address, tmp_path: Path, language: str) -> None:
-    body = {**ASKED, "state": "See image-1", "assets": {"image-1": {"type": "image"}}}
-    (tmp_path / "image-1.png").write_bytes(png())
-    program = next(
-        one.text for one in snippets(body, locked.url, keyless=False) if one.language == language
-    )
-    commands = {
-        "curl": ["bash", "-c", program],
-        "Python": [sys.executable, "-c", program],
-        "JavaScript": ["node", "--input-type=module", "-e", program],
-    }
-    command = commands[language]
-    if language == "JavaScript" and shutil.which("node") is None:
-        pytest.skip("node is not installed")
-    ran = subprocess.run(
-        command,
-        env=os.environ | {KEY: WIRE_KEY},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert "this model cannot see images" in (ran.stdout + ran.stderr).lower()
