@@ -7,7 +7,10 @@ from rich.table import Table
 
 from gateway.calibrating.findings import Findings
 from gateway.calibrating.words import about, limits, percent, refusal, terms
+from gateway.config_file import toml
 from gateway.policy_file import PolicyFile, Promise
+
+_SETTINGS = (("policy", "policy.toml"), ("calibration", "calibration.json"))
 
 
 def show(found: Findings, files: Mapping[str, str]) -> None:
@@ -26,6 +29,10 @@ def show(found: Findings, files: Mapping[str, str]) -> None:
             )
     tell_meaning(console, found.policy)
     console.print("written: " + ", ".join(files.values()), highlight=False, soft_wrap=True)
+    if found.promised:
+        lines = [f"{key} = {toml(files[name])}" for key, name in _SETTINGS]
+        text = "\n".join(["", "to use it, in config.toml:", "[cascade]", *lines])
+        console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 def floors_table(policy: PolicyFile) -> Table:

@@ -78,7 +78,7 @@ def test_labels_become_a_policy_a_calibration_and_a_report(
     assert list(load_calibration(tmp_path / "calibration.json").engines) == ["small", "large"]
     assert "<svg" in (tmp_path / "report.html").read_text()
     assert json.loads((tmp_path / "report.json").read_text())["floors"][0]["promised"]
-    for words in ("at most 10 %", "choice:3-5", "policy.toml"):
+    for words in ("at most 10 %", "choice:3-5", 'calibration = "'):
         assert words in shown.out
     assert "reading with small" in shown.err
 

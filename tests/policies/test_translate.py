@@ -79,7 +79,7 @@ def test_a_known_value_of_two_options() -> None:
     assert translated(0.55, "entropy", "jev", 2).low == pytest.approx(0.8118, abs=5e-5)
 
 
-@given(st.lists(SHARES.filter(lambda p: len(p) == 2), min_size=1, max_size=30))
+@given(st.lists(st.floats(0.5, 1.0).map(lambda p: [p, 1 - p]), min_size=1, max_size=30))
 def test_a_matched_threshold_over_two_options_decides_all_alike(
     answers: list[list[float]],
 ) -> None:
