@@ -23,6 +23,7 @@ from gateway.calibrating.results import Read
 from gateway.calibrating.running import Rung, Task, findings, read_all
 from gateway.calibrating.splitting import Split, given, split, without_repeats
 from gateway.calibrating.summary import summary
+from gateway.cli.calibrate_log import found_in_log, model_of
 from gateway.cli.calibrate_print import show
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
 from gateway.cli.waiting import told_when_slow
@@ -44,7 +45,13 @@ def add_to(commands: Commands) -> None:
     command = commands.add_parser(
         "calibrate", help="fit temperatures and choose floors with a promise, from labels"
     )
-    command.add_argument("labels", nargs="+", type=Path, metavar="LABELS", help="JSONL or CSV")
+    command.add_argument("labels", nargs="*", type=Path, metavar="LABELS", help="JSONL or CSV")
+    command.add_argument(
+        "--log", action="store_true", help="agreement of two engines, from the log of decisions"
+    )
+    command.add_argument(
+        "--since", default="30d", metavar="7d", help="with --log: from when on; default: 30d"
+    )
     command.add_argument(
         "--certify",
         action="append",
@@ -78,21 +85,10 @@ def add_to(commands: Commands) -> None:
 def run(chosen: argparse.Namespace) -> int:
     """Write the files and show what was found; 1 when nothing can be promised."""
     settings = load(configuration_path(chosen.config)).settings
-    names = _engines(chosen, settings)
-    alone = len(names) == 1
-    if chosen.agreement and alone:
-        raise ConfigError(
-            "--agreement compares engines, and there is only one; name a model with tiers, or "
-            "--engine and --against"
-        )
-    rows = _split(chosen)
-    terms = Terms(chosen.risk, chosen.delta, chosen.per, joint=not chosen.separate)
-    cost, unit = _cost(settings, names)
-    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    mode: Mode = "agreement" if chosen.agreement else "labels"
-    task = Task(rows, terms, mode, alone, cost, unit, created)
+    if bool(chosen.labels) == chosen.log:
+        raise ConfigError("give files with labelled questions, or --log")
     try:
-        found = _found(settings, names, task, chosen.out)
+        found = _from_log(chosen, settings) if chosen.log else _from_rows(chosen, settings)
     except EngineError as error:
         print(f"tiergate: {error}", file=sys.stderr)
         print("what was read is kept; the same command goes on from there", file=sys.stderr)
@@ -103,6 +99,35 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         show(found, files)
     return OK if found.promised else FINDING
+
+
+def _from_log(chosen: argparse.Namespace, settings: Settings) -> Findings:
+    if chosen.engine or chosen.against or chosen.certify:
+        raise ConfigError("with --log the engines are those of --model, and all rows are its own")
+    _, *names = model_of(settings, chosen.model)
+    return found_in_log(chosen, settings, _terms(chosen), _cost(settings, names), _now())
+
+
+def _from_rows(chosen: argparse.Namespace, settings: Settings) -> Findings:
+    names = _engines(chosen, settings)
+    alone = len(names) == 1
+    if chosen.agreement and alone:
+        raise ConfigError(
+            "--agreement compares engines, and there is only one; name a model with tiers, or "
+            "--engine and --against"
+        )
+    mode: Mode = "agreement" if chosen.agreement else "labels"
+    rows, (cost, unit) = _split(chosen), _cost(settings, names)
+    task = Task(rows, _terms(chosen), mode, alone, cost, unit, _now())
+    return _found(settings, names, task, chosen.out)
+
+
+def _terms(chosen: argparse.Namespace) -> Terms:
+    return Terms(chosen.risk, chosen.delta, chosen.per, joint=not chosen.separate)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _share(text: str) -> float:

@@ -3,16 +3,19 @@
 import argparse
 import json
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
 from rich.console import Console
 from rich.table import Table
 
-from gateway.cli.grammar import OK, Commands, add_json
-from gateway.config_file import ConfigError
+from gateway.cli.grammar import OK, Commands, add_config, add_json
+from gateway.cli.logged import moment, open_log
+from gateway.config_file import ConfigError, configuration_path, load
 from gateway.labelled import read_text
+from gateway.ledger.decisions import Period
 from policies.binomial import Interval
 from policies.calibration import probabilities
 from policies.confidence import Formula
@@ -43,11 +46,17 @@ def add_to(commands: Commands) -> None:
     translate.add_argument(
         "--log",
         action="append",
+        nargs="?",
         default=[],
+        const=None,
         type=Path,
         metavar="FILE",
-        help="JSON lines with probabilities or log_weights, e.g. the readings of calibrate",
+        help="match on answers: the ledger's, or JSON lines with probabilities or log_weights",
     )
+    translate.add_argument(
+        "--since", metavar="7d", default="30d", help="of the ledger's answers; default: 30d"
+    )
+    add_config(translate)
     add_json(translate)
     command.set_defaults(run=run)
 
@@ -56,7 +65,7 @@ def run(chosen: argparse.Namespace) -> int:
     """Print one line for each number of options."""
     source, value = chosen.source
     sizes: range = chosen.options
-    answers = _answers(chosen.log, sizes)
+    answers = _answers(chosen, sizes)
     exact = {n: translated(value, source, chosen.target, n) for n in sizes}
     seen = {n: matched(answers[n], value, source, chosen.target) for n in sizes if answers.get(n)}
     if chosen.json:
@@ -87,22 +96,38 @@ def _options(text: str) -> range:
     raise argparse.ArgumentTypeError(f"'{text}' is not N or N..M with 2 ≤ N ≤ M ≤ {_MOST_OPTIONS}")
 
 
-def _answers(paths: Sequence[Path], sizes: range) -> dict[int, list[list[float]]]:
-    """Number of options → probabilities of the answers in the files.
+def _answers(chosen: argparse.Namespace, sizes: range) -> dict[int, list[list[float]]]:
+    """Number of options → probabilities of the answers that are to be matched.
 
     Raises:
-        ConfigError: a line is no JSON object, or there is no answer of these sizes.
+        ConfigError: a line is no JSON object, there is no ledger, or no answer of these sizes.
+        CannotStart: the ledger cannot be read.
     """
     found: dict[int, list[list[float]]] = {}
-    for path in paths:
-        for number, line in enumerate(read_text(path).splitlines(), start=1):
-            shares = _shares(line, f"{path}:{number}")
+    for path in chosen.log:
+        for shares in _in_ledger(chosen) if path is None else _in_file(path):
             if len(shares) in sizes:
                 found.setdefault(len(shares), []).append(shares)
-    if paths and not found:
-        names = ", ".join(map(str, paths))
+    if chosen.log and not found:
+        names = ", ".join("the ledger" if path is None else str(path) for path in chosen.log)
         raise ConfigError(f"{names}: no answer with {sizes[0]} to {sizes[-1]} options")
     return found
+
+
+def _in_ledger(chosen: argparse.Namespace) -> Iterator[list[float]]:
+    """The probabilities of every choice that a cascade answered."""
+    settings = load(configuration_path(chosen.config)).settings
+    period = Period(moment(chosen.since, time.time()))
+    with open_log(settings) as log:
+        for one in log.decisions(period):
+            for look in one.looks:
+                if one.kind == "choice" and look.engine == one.engine:
+                    yield list(look.probabilities)
+
+
+def _in_file(path: Path) -> Iterator[list[float]]:
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        yield _shares(line, f"{path}:{number}")
 
 
 def _shares(line: str, place: str) -> list[float]:

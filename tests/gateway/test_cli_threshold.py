@@ -1,11 +1,15 @@
 """`tiergate threshold translate`: intervals, and what logged answers make of them."""
 
 import json
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from gateway.cli import main
+from gateway.ledger.sqlite import SqliteStore
+from tests.gateway.ledger.decided import SMALL, decided
 
 TRANSLATE = ["threshold", "translate", "--from", "entropy:0.55", "--to", "jev"]
 
@@ -46,6 +50,24 @@ def test_logged_answers_give_one_threshold(
     assert three["low"] <= three["threshold"] <= three["high"] + 0.05
     assert main([*TRANSLATE, "--options", "3..4", "--log", str(log)]) == 0
     assert "60" in capsys.readouterr().out
+
+
+def test_the_ledger_is_a_log_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config, ledger = tmp_path / "config.toml", tmp_path / "ledger.db"
+    config.write_text(f'[ledger]\npath = "{ledger}"\n')
+    now_s = time.time()
+    with closing(SqliteStore(str(ledger))) as store:
+        rows = [decided(decision_id=i, at_s=now_s - 60, looks=(SMALL,)) for i in range(1, 6)]
+        rows += [decided(decision_id=9, at_s=now_s - 60, kind="noul", looks=(SMALL,))]
+        store.log_decisions(rows, [])
+
+    ask = [*TRANSLATE, "--options", "2", "--log", "--config", str(config)]
+    assert main([*ask, "--json"]) == 0
+    (two,) = json.loads(capsys.readouterr().out)
+    assert two["answers"] == 5
+    assert main([*ask, "--since", "10m"]) == 0
+    assert main([*ask, "--since", "1m", "--options", "3"]) == 2
+    assert "the ledger: no answer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
