@@ -121,6 +121,17 @@ class Facts:
     """One sentence for a person choosing a model."""
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How an engine is, as `/ready` shows it."""
+
+    state: Literal["ready", "resting", "loading", "lost"] = "ready"
+    """`resting`: it has let go of its weights until somebody asks; `lost`: only a new process can
+    mend it."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Things that happened since the start, by name."""
+
+
 class Tally:
     """What reading an inquiry has cost so far, for callers who pay also when there is no answer."""
 
@@ -157,6 +168,11 @@ class Engine(Protocol[P]):
     def facts(self) -> Facts:
         """The same value for the life of the engine."""
         ...
+
+    @property
+    def health(self) -> Health:
+        """How it is now; called on any thread."""
+        return Health()
 
     def prepare(self, inquiry: Inquiry) -> Sequence[P]:
         """Pieces that can be read apart from each other; together they cover every question.
@@ -250,6 +266,10 @@ class Busy(EngineError):
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+class Loading(Busy):
+    """Come back when the engine has its weights again; it is already getting them."""
 
 
 class Broken(EngineError):

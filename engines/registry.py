@@ -7,6 +7,7 @@ from typing import Any, cast
 from engines.contract import Engine
 
 KINDS: dict[str, str] = {
+    "clef": "engines.clef.engine:clef_engine",
     "fitted": "engines.fitted.engine:FittedEngine",
     "laya": "engines.laya.engine:laya_engine",
     "scripted": "engines.scripted:ScriptedEngine",

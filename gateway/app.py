@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from engines.contract import EngineError
+from engines.contract import EngineError, Health
 from gateway.auth import CALLER, Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
 from gateway.cards import Card
@@ -64,6 +64,8 @@ class Services:
         self.cards: tuple[Card, ...] = ()
         self.engines: Mapping[str, Mapping[str, object]] = {}
         """Engine name → what `/ready` says of it."""
+        self.healths: Mapping[str, Callable[[], Health]] = {}
+        """Engine name → how it is now."""
 
     def admit(self, authorization: bytes) -> Caller:
         """The caller behind an `Authorization` header.

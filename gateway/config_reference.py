@@ -8,17 +8,20 @@ from pydantic.fields import FieldInfo
 
 from gateway.config import (
     AuthSection,
-    FittedEngineSection,
-    LayaEngineSection,
     LogSection,
     ModelSection,
-    ScriptedEngineSection,
     ServerSection,
     Settings,
-    StarterEngineSection,
 )
 from gateway.config_cascade import CascadeSection, GateSection
+from gateway.config_clef import ClefEngineSection
 from gateway.config_dashboard import DashboardSection
+from gateway.config_engines import (
+    FittedEngineSection,
+    LayaEngineSection,
+    ScriptedEngineSection,
+    StarterEngineSection,
+)
 from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
@@ -38,6 +41,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "engines.NAME, kind starter": StarterEngineSection,
     "engines.NAME, kind fitted": FittedEngineSection,
     "engines.NAME, kind laya": LayaEngineSection,
+    "engines.NAME, kind clef": ClefEngineSection,
     "engines.NAME, kind scripted": ScriptedEngineSection,
     "models.NAME": ModelSection,
     "prices": PricesSection,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engines.contract import Broken, Busy, EngineError, Json, Reason, Unreadable
+from engines.contract import Broken, Busy, EngineError, Json, Loading, Reason, Unreadable
 
 Kind = Literal[
     "invalid",
@@ -126,6 +126,9 @@ def problem(error: Refusal | EngineError) -> Problem:
             return error.problem
         case Unreadable():
             return _unreadable(error)
+        case Loading():
+            wait_s = min(error.retry_after_s, MAX_RETRY_AFTER_S)
+            return Problem("not_ready", "The model is being loaded.", retry_after_s=wait_s)
         case Busy():
             wait_s = min(error.retry_after_s, MAX_RETRY_AFTER_S)
             return Problem("overloaded", f"Overloaded: {error}.", retry_after_s=wait_s)

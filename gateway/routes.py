@@ -22,6 +22,7 @@ from gateway.dialects import systemone
 from gateway.errors import Refusal, refusal
 from gateway.middleware import RequestMiddleware
 from gateway.outcomes_route import outcome_routes
+from gateway.readiness import readiness
 from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
 
@@ -71,10 +72,10 @@ def build_app(
         return _json({"status": "ok"})
 
     async def ready(_: Request) -> Response:
-        status = "ready" if services.ready else "loading"
+        status, engines = readiness(services.ready, services.engines, services.healths)
         held = {name: one.state for name, one in services.promises.items()}
-        state = {"status": status, "engines": services.engines, "promises": held}
-        return _json(state, 200 if services.ready else 503)
+        state = {"status": status, "engines": engines, "promises": held}
+        return _json(state, 200 if status == "ready" else 503)
 
     ask = Ask(services)
     routes: list[BaseRoute] = []

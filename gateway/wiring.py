@@ -8,97 +8,34 @@ import gc
 import logging
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 
 import uvicorn
 
-from engines.contract import Engine, EngineError, Facts
-from engines.lane import Lane, Shape, batches, rows
-from engines.registry import engine_class
+from engines.contract import Facts
+from engines.fleet import Fleet, health_of
+from engines.lane import Lane
 from gateway.app import Services
 from gateway.auth import KeyRing
 from gateway.cards import Card
-from gateway.config import EngineSection, LayaEngineSection, Settings
+from gateway.config import Settings
+from gateway.config_clef import ClefEngineSection
+from gateway.config_engines import LayaEngineSection
 from gateway.dashboard.terms import page_terms
 from gateway.memo import Memo
 from gateway.plan import Reader
 from gateway.protocol import Protocol
-from gateway.quota import cpu_quota
 from gateway.routes import build_app
+from gateway.wiring_engines import Bytes, CannotStart, open_lanes
+from gateway.wiring_health import guarded
 from gateway.wiring_ledger import kept, open_books, static_keys
 from gateway.wiring_limits import ask_limits, body_limits
 from gateway.wiring_plans import new_plans, promises
 from gateway.wiring_watch import watched
 
 _LOG = logging.getLogger("tiergate")
-
-_GPU_BATCH_TOKENS = 16_384
-
-
-class CannotStart(Exception):
-    """The environment lacks something: an extra, a file, a port. The message says what."""
-
-
-Progress = Callable[[str], None]
-"""Told the name of each engine before it is loaded."""
-
-
-def open_engine(name: str, section: EngineSection) -> Engine[Any]:
-    """The engine of an `[engines.<name>]` table.
-
-    Raises:
-        CannotStart: an extra is not installed, a file is missing or not what it should be.
-    """
-    options = section.model_dump(exclude={"kind", "workers", "max_waiting", "memo_bytes"})
-    try:
-        return engine_class(section.kind)(**options)
-    except ImportError as error:
-        raise CannotStart(
-            f"engines.{name} needs the package '{error.name}'; "
-            f"install the extra: pip install 'tiergate[{_extra(section)}]'"
-        ) from error
-    except (OSError, ValueError, EngineError) as error:
-        raise CannotStart(f"engines.{name} cannot be loaded: {error}") from error
-
-
-@contextmanager
-def open_lanes(
-    settings: Settings, progress: Progress = lambda _: None
-) -> Iterator[dict[str, Lane]]:
-    """Engine name → lane, loaded in the order of the configuration; drained on leaving.
-
-    Raises:
-        CannotStart: see `open_engine`.
-    """
-    with ExitStack() as stack:
-        lanes: dict[str, Lane] = {}
-        for name, section in settings.engines.items():
-            progress(name)
-            lane = Lane(
-                name,
-                open_engine(name, section),
-                _shape(section),
-                max_waiting=section.max_waiting,
-            )
-            stack.callback(lane.close, drain_s=settings.server.drain_s)
-            lanes[name] = lane
-        yield lanes
-
-
-def _extra(section: EngineSection) -> str:
-    return f"{section.device},laya" if isinstance(section, LayaEngineSection) else "cpu"
-
-
-def _shape(section: EngineSection) -> Shape:
-    """One row at a time on every CPU of the quota; batches on a GPU, read by one thread.
-
-    What was asked for decides: an engine that fell back to the CPU keeps its one reader.
-    """
-    if isinstance(section, LayaEngineSection) and section.device == "cuda":
-        return batches(_GPU_BATCH_TOKENS)
-    return rows(section.workers or cpu_quota())
 
 
 def new_services(settings: Settings) -> Services:
@@ -123,7 +60,7 @@ def only_model(settings: Settings, model: str | None) -> Settings:
     return settings
 
 
-def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> None:
+def install(services: Services, settings: Settings, lanes: Mapping[str, Lane | Fleet]) -> None:
     """Make the lanes' models available to requests."""
     readers = {name: _reader(lane, settings, name) for name, lane in lanes.items()}
     facts = {name: lane.engine.facts for name, lane in lanes.items()}
@@ -131,17 +68,20 @@ def install(services: Services, settings: Settings, lanes: dict[str, Lane]) -> N
     services.plans = new_plans(settings, readers, facts, services.promises)
     services.cards = cards(settings, facts)
     services.engines = {name: _state(one) for name, one in facts.items()}
+    services.healths = {name: partial(health_of, lane) for name, lane in lanes.items()}
     services.ready = True
 
 
-def _reader(lane: Lane, settings: Settings, engine: str) -> Reader:
-    """The lane, behind a memo where the engine's section wants one."""
+def _reader(lane: Lane | Fleet, settings: Settings, engine: str) -> Reader:
+    """The lane, behind a memo where the engine's section wants one and questions are read alone."""
     section = settings.engines[engine]
-    memo_bytes = section.memo_bytes if isinstance(section, LayaEngineSection) else 0
-    if not memo_bytes:
+    if not isinstance(section, LayaEngineSection | ClefEngineSection):
+        return lane
+    facts = lane.engine.facts
+    if not section.memo_bytes or facts.joint:
         return lane
     hits_cost = settings.pricing.cached == "full"
-    return Memo(lane, lane.engine.facts.digest, memo_bytes, hits_cost=hits_cost)
+    return Memo(lane, facts.digest, section.memo_bytes, hits_cost=hits_cost)
 
 
 def cards(settings: Settings, facts: dict[str, Facts]) -> tuple[Card, ...]:
@@ -194,18 +134,22 @@ def bind(settings: Settings) -> socket.socket:
 
 
 async def serve(
-    settings: Settings, listener: socket.socket, on_ready: Callable[[bool], None] = lambda _: None
+    settings: Settings,
+    listener: socket.socket,
+    on_ready: Callable[[bool], None] = lambda _: None,
+    loaded: Bytes | None = None,
 ) -> None:
     """Answer on `listener` until told to stop; asks are 503 while engines load.
 
-    `on_ready` is told whether there are no keys, so that everyone may ask.
+    `on_ready` is told whether there are no keys, so that everyone may ask; `loaded` how far large
+    weights are.
 
     Raises:
-        CannotStart: an engine cannot be loaded; nothing is served any more.
+        CannotStart: an engine cannot be loaded, or has lost its device; nothing is served any more.
     """
     services = new_services(settings)
     with open_books(settings, services):
-        await _serve(settings, services, listener, on_ready)
+        await _serve(settings, services, listener, on_ready, loaded)
 
 
 async def _serve(
@@ -213,6 +157,7 @@ async def _serve(
     services: Services,
     listener: socket.socket,
     on_ready: Callable[[bool], None],
+    loaded: Bytes | None,
 ) -> None:
     app = build_app(services, access_log=settings.log.access, page=page_terms(settings))
     server = _Server(
@@ -233,9 +178,9 @@ async def _serve(
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         days = (settings.ledger.retention_days, settings.watch.retention_days)
-        async with kept(services, *days), _lanes_on_a_thread(settings) as lanes:
+        async with kept(services, *days), _lanes_on_a_thread(settings, loaded) as lanes:
             install(services, settings, lanes)
-            async with watched(services, settings):
+            async with watched(services, settings), guarded(settings, lanes, server):
                 _settle_garbage()
                 on_ready(services.ring.open)
                 await serving
@@ -279,9 +224,11 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def _lanes_on_a_thread(settings: Settings) -> AsyncIterator[dict[str, Lane]]:
+async def _lanes_on_a_thread(
+    settings: Settings, loaded: Bytes | None
+) -> AsyncIterator[dict[str, Lane | Fleet]]:
     """`open_lanes` with loading and draining off the event loop."""
-    opened = open_lanes(settings, lambda name: _LOG.info("loading", extra={"engine": name}))
+    opened = open_lanes(settings, lambda name: _LOG.info("loading", extra={"engine": name}), loaded)
     lanes = await asyncio.to_thread(opened.__enter__)
     try:
         yield lanes

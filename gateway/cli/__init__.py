@@ -29,7 +29,7 @@ from gateway.cli import (
 from gateway.cli.grammar import ENVIRONMENT, USAGE
 from gateway.cli.http import Unreachable
 from gateway.config_file import ConfigError
-from gateway.wiring import CannotStart
+from gateway.wiring_engines import CannotStart
 from gateway.wiring_ledger import NoLedger
 
 _COMMANDS = (

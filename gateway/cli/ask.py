@@ -19,7 +19,8 @@ from gateway.decide import decide
 from gateway.dialects import systemone
 from gateway.errors import Refusal, problem
 from gateway.plan import Means
-from gateway.wiring import install, new_services, only_model, open_lanes
+from gateway.wiring import install, new_services, only_model
+from gateway.wiring_engines import open_lanes
 
 _BAR_CELLS = 24
 _WIDE_COLUMNS = 100

@@ -32,7 +32,7 @@ from gateway.config_file import ConfigError, configuration_path, load
 from gateway.config_prices import engine_prices
 from gateway.labelled import load_rows
 from gateway.policy_file import Mode, write_calibration, write_policy
-from gateway.wiring import open_lanes
+from gateway.wiring_engines import open_lanes
 from gateway.wiring_plans import gate_of
 from policies.pricing import NANOS
 

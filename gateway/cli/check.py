@@ -11,7 +11,7 @@ from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import Configuration, configuration_path, load
-from gateway.wiring import open_lanes
+from gateway.wiring_engines import open_lanes
 
 _SDK_TIMEOUT_S = 10.0
 _SDK_KEEP_ALIVE_S = 30

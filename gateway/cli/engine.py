@@ -1,4 +1,4 @@
-"""`tiergate engine import | pull | verify`: get a model ready before it is served."""
+"""`tiergate engine import | plan | pull | verify`: get a model ready before it is served."""
 
 import argparse
 import json
@@ -6,27 +6,35 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from engines.laya.verify import Finding
-
+from engines.hub import HubError, Listing, Source, pulled, source_of
+from gateway.cli import engine_clef, engine_laya, engine_plan
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
-from gateway.config import Settings
 
-_ENGINES = ("laya",)
-_PINNED = ("laya", "laya-multilingual", "laya-typed-decisions")
+_PINNED = ("laya", "laya-multilingual", "laya-typed-decisions", "clef-flash")
+
+
+class Finding(Protocol):
+    """One line of what verifying finds."""
+
+    @property
+    def check(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
 
 
 def add_to(commands: Commands) -> None:
     """Add the command's grammar."""
-    command = commands.add_parser("engine", help="import, pull or verify a model's weights")
+    command = commands.add_parser("engine", help="import, plan, pull or verify a model's weights")
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_import(actions)
+    engine_plan.add_to(actions)
     _add_pull(actions)
     _add_verify(actions)
     command.set_defaults(run=run)
@@ -34,18 +42,22 @@ def add_to(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Do what was chosen; 1 when verification fails, 4 when weights or packages are missing."""
+    from engines.clef import refusals
     from engines.laya.tensors import CheckpointError
 
     try:
         code: int = chosen.act(chosen)
-    except CheckpointError as error:
+    except (CheckpointError, HubError, refusals.CheckpointError, refusals.DeviceError) as error:
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     except ImportError as error:
+        clef = "clef" in getattr(chosen, "engine", "") + getattr(chosen, "source", "")
+        extra = (
+            "'tiergate[clef]'" if clef else "'tiergate[cpu,laya]' ('tiergate[cuda,laya]' for a GPU)"
+        )
         print(
-            f"tiergate: this needs the package '{error.name}'; "
-            "install the extra: pip install 'tiergate[cpu,laya]' "
-            "('tiergate[cuda,laya]' for a GPU)",
+            f"tiergate: this needs the package '{error.name}'; install the extra: "
+            f"pip install {extra}",
             file=sys.stderr,
         )
         return ENVIRONMENT
@@ -53,13 +65,21 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def _add_import(actions: Commands) -> None:
-    action = actions.add_parser("import", help="build the graph that is served from the weights")
-    action.add_argument("engine", choices=_ENGINES)
+    action = actions.add_parser("import", help="check the weights and build what is served")
+    action.add_argument("engine", choices=("clef", "laya"))
     action.add_argument(
         "source", metavar="PATH|HUB_ID", help="checkpoint directory, or where to pull"
     )
-    action.add_argument("--precision", choices=("fp32", "int8"), default="fp32")
-    action.add_argument("--sha256", metavar="HEX", help="what model.safetensors must hash to")
+    action.add_argument(
+        "--precision",
+        choices=("bf16", "fp32", "fp8", "int8"),
+        help="default: fp32 for laya, which has int8 too; bf16 for clef",
+    )
+    action.add_argument(
+        "--sha256",
+        metavar="HEX",
+        help="what laya's model.safetensors or clef's joint_head.safetensors must hash to",
+    )
     _add_hub(action)
     action.set_defaults(act=_import)
 
@@ -67,16 +87,20 @@ def _add_import(actions: Commands) -> None:
 def _add_pull(actions: Commands) -> None:
     action = actions.add_parser("pull", help="fetch a checkpoint from the Hugging Face hub")
     action.add_argument("source", metavar="NAME", help=f"{', '.join(_PINNED)}, or OWNER/NAME")
+    action.add_argument(
+        "--kind", choices=("clef", "laya"), help="whose files; default: clef if its name says so"
+    )
     _add_hub(action)
     action.set_defaults(act=_pull)
 
 
 def _add_verify(actions: Commands) -> None:
     action = actions.add_parser("verify", help="check weights against golden requests")
-    action.add_argument("engine", choices=_ENGINES)
+    action.add_argument("engine", choices=("clef", "laya"))
     action.add_argument("path", metavar="PATH", type=Path, help="checkpoint directory")
+    action.add_argument("--device", default="cpu", help="clef: cpu (the default), cuda, cuda:1, …")
     action.add_argument(
-        "--max-delta", type=float, help="fail if an int8 probability is further than this from fp32"
+        "--max-delta", type=float, help="fail if an int8 probability moves further than this"
     )
     add_json(action)
     action.set_defaults(act=_verify)
@@ -88,59 +112,50 @@ def _add_hub(action: argparse.ArgumentParser) -> None:
 
 
 def _import(chosen: argparse.Namespace) -> int:
-    from engines.laya.artifact import imported
-    from engines.laya.checkpoint import load
-
     path = Path(chosen.source)
     if not path.is_dir() and not path.is_absolute() and chosen.source.count("/") <= 1:
-        path = _pulled(chosen)
-    checkpoint = load(path)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(f"importing {path.name} as {chosen.precision}", total=None)
-
-        def told(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
-        made = imported(checkpoint, chosen.precision, sha256=chosen.sha256, progress=told)
-    print(f"imported: {made.graph.parent}")
-    print(f"source sha256: {made.manifest.source_sha256}")
-    _tell_section(path, chosen.precision)
+        path = _pulled(chosen, chosen.engine)
+    action = engine_clef if chosen.engine == "clef" else engine_laya
+    action.imported(path, chosen.precision, chosen.sha256)
     return OK
-
-
-def _tell_section(path: Path, precision: str) -> None:
-    aliases = json.dumps(list(Settings().models["starter"].aliases))
-    print("\nserve it with this config.toml:\n")
-    print('default_model = "laya"\n')
-    print(f'[engines.laya]\nkind = "laya"\npath = {json.dumps(str(path.resolve()))}')
-    print(f'precision = "{precision}"\n\n[models.laya]\nengine = "laya"\naliases = {aliases}')
-    print("\n# In a file that has other models, take these aliases and default_model from them.")
 
 
 def _pull(chosen: argparse.Namespace) -> int:
-    print(f"pulled: {_pulled(chosen)}")
+    kind = chosen.kind or ("clef" if "clef" in chosen.source.lower() else "laya")
+    print(f"pulled: {_pulled(chosen, kind)}")
     return OK
 
 
-def _pulled(chosen: argparse.Namespace) -> Path:
-    from engines.laya import pull
-
-    source = pull.source_of(chosen.source, chosen.revision)
+def _pulled(chosen: argparse.Namespace, kind: str) -> Path:
+    pinned, listing = _published(kind, chosen.source)
+    source = source_of(chosen.source, pinned, chosen.revision)
     into = chosen.into or Path("models") / chosen.source.rsplit("/", 1)[-1]
     into.parent.mkdir(parents=True, exist_ok=True)
-    return pull.pulled(source, into, endpoint=os.environ.get("HF_ENDPOINT"))
+    return pulled(source, listing, into, endpoint=os.environ.get("HF_ENDPOINT"))
+
+
+def _published(kind: str, name: str) -> tuple[dict[str, Source], Listing]:
+    """What is pinned, and which files a checkpoint of that kind is."""
+    from engines.clef import pull as clef
+    from engines.laya import pull as laya
+
+    if kind == "laya":
+        return laya.PINNED | ({} if name in laya.PINNED else clef.PINNED), laya.LISTING
+    clef.refuse_by_name(name)
+    return clef.PINNED, clef.LISTING
 
 
 def _verify(chosen: argparse.Namespace) -> int:
-    from engines.laya import verify
+    if chosen.engine == "clef":
+        from engines.clef import verify
 
-    found = list(verify.findings(chosen.path, max_delta=chosen.max_delta))
+        found: list[Finding] = list(
+            verify.findings(chosen.path, device=chosen.device, max_delta=chosen.max_delta)
+        )
+    else:
+        from engines.laya.verify import findings
+
+        found = list(findings(chosen.path, max_delta=chosen.max_delta))
     if chosen.json:
         lines = [{"check": f.check, "status": f.status, "detail": f.detail} for f in found]
         print(json.dumps(lines, ensure_ascii=False))
@@ -149,7 +164,7 @@ def _verify(chosen: argparse.Namespace) -> int:
     return FINDING if any(one.status == "failed" for one in found) else OK
 
 
-def _show(found: "Sequence[Finding]") -> None:
+def _show(found: Sequence[Finding]) -> None:
     table = Table("check", "result", "detail")
     for one in found:
         table.add_row(one.check, one.status, one.detail)

@@ -20,7 +20,8 @@ from gateway.ledger.reports import DAY_S, UsageQuery
 from gateway.ledger.sqlite_alarms import SqliteAlarms, reading
 from gateway.ledger.sqlite_reports import SqliteReports
 from gateway.ledger.store import StoreError
-from gateway.wiring import CannotStart, new_services
+from gateway.wiring import new_services
+from gateway.wiring_engines import CannotStart
 from policies.cells import fingerprint
 
 _UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0}

@@ -12,7 +12,8 @@ from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, ad
 from gateway.cli.http import exchange, refusal_of
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import configuration_path, load
-from gateway.wiring import cards, open_lanes
+from gateway.wiring import cards
+from gateway.wiring_engines import open_lanes
 
 
 def add_to(commands: Commands) -> None:

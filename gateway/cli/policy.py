@@ -21,7 +21,7 @@ from gateway.policy_file import (
     load_policy,
     suspended,
 )
-from gateway.wiring import open_lanes
+from gateway.wiring_engines import open_lanes
 
 _POLICY, _CALIBRATION = "policy.toml", "calibration.json"
 

@@ -22,7 +22,8 @@ from gateway.config_file import ConfigError, configuration_path, load
 from gateway.dialects import systemone
 from gateway.errors import Refusal
 from gateway.probing import Probe, Verdict, probed
-from gateway.wiring import new_services, only_model, open_lanes
+from gateway.wiring import new_services, only_model
+from gateway.wiring_engines import open_lanes
 from policies.cells import fingerprint
 
 

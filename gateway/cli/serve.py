@@ -6,6 +6,7 @@ import asyncio
 import uvloop
 
 from gateway.cli.grammar import Commands, add_config
+from gateway.cli.loading import loading_bar
 from gateway.config_file import configuration_path, load
 from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
@@ -61,6 +62,10 @@ def run(chosen: argparse.Namespace) -> int:
         auth = " (no keys: loopback only)" if keyless else ""
         print(_EXAMPLE.format(url=url, header=header, auth=auth), flush=True)
 
-    with listener, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(settings, listener, greet))
+    with (
+        listener,
+        loading_bar() as loaded,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(serve(settings, listener, greet, loaded))
     return 0

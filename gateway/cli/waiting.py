@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from gateway.wiring import Progress
+from gateway.wiring_engines import Progress
 
 
 @contextmanager

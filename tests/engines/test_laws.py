@@ -25,6 +25,7 @@ from engines.contract import (
 from engines.fitted.engine import FittedEngine
 from engines.registry import engine_class
 
+from .clef.golden import tiny_engine as tiny_clef
 from .fitted.knowing import KNOWN, knowing_engine
 from .laya.golden import tiny_engine
 
@@ -33,6 +34,7 @@ ENGINES: dict[str, Callable[[], Engine[Any]]] = {
     "fitted": knowing_engine,
     "laya": lambda: tiny_engine("fp32"),
     "laya int8": lambda: tiny_engine("int8"),
+    "clef": tiny_clef,
 }
 """Kind → how to open it, with all the laws need at hand."""
 

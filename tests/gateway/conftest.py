@@ -15,7 +15,8 @@ from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway import issuing
 from gateway.app import Services
-from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config import ModelSection, Settings
+from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from gateway.dashboard.terms import page_terms
 from gateway.ledger.sqlite import SqliteStore

@@ -9,8 +9,9 @@ import pytest
 
 from engines.contract import Choice, Question, Text
 from engines.scripted import ScriptedEngine
-from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection
+from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from tests.gateway.conftest import ASK, Gateway, bearer, charged
 

@@ -13,8 +13,9 @@ import pytest
 
 from engines.contract import Reading
 from engines.laya.engine import LayaEngine
-from gateway import wiring
-from gateway.config import LayaEngineSection, LogSection, ModelSection, Settings
+from gateway import wiring, wiring_engines
+from gateway.config import LogSection, ModelSection, Settings
+from gateway.config_engines import LayaEngineSection
 from gateway.logs import open_log
 from gateway.routes import build_app
 from tests.engines.laya.golden import GOLDENS
@@ -48,7 +49,7 @@ def opens(checkpoints: Path) -> Opens:
             models={"laya": ModelSection(engine="laya")},
         )
         services = wiring.new_services(settings)
-        with wiring.open_lanes(settings) as lanes:
+        with wiring_engines.open_lanes(settings) as lanes:
             wiring.install(services, settings, lanes)
             app = build_app(services, access_log=False)
             yield httpx.AsyncClient(
@@ -141,9 +142,9 @@ def test_a_gpu_gets_batches_and_a_cpu_single_rows() -> None:
     cpu = LayaEngineSection(kind="laya", path="x", workers=3)
     gpu = LayaEngineSection(kind="laya", path="x", device="cuda")
 
-    assert wiring._shape(cpu).workers == 3
-    assert wiring._shape(cpu).max_batch_tokens == 0
-    assert wiring._shape(gpu).max_batch_tokens > 0
+    assert wiring_engines.shape_of(cpu).workers == 3
+    assert wiring_engines.shape_of(cpu).max_batch_tokens == 0
+    assert wiring_engines.shape_of(gpu).max_batch_tokens > 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -153,11 +154,11 @@ def test_a_missing_package_is_told_with_the_extra_of_the_device(
     def lacking(**_: object) -> None:
         raise ImportError(name="onnxruntime")
 
-    monkeypatch.setattr(wiring, "engine_class", lambda _: lacking)
+    monkeypatch.setattr(wiring_engines, "engine_class", lambda _: lacking)
     section = LayaEngineSection(kind="laya", path="x", device=device)
 
-    with pytest.raises(wiring.CannotStart, match=rf"tiergate\[{device},laya\]"):
-        wiring.open_engine("laya", section)
+    with pytest.raises(wiring_engines.CannotStart, match=rf"tiergate\[{device},laya\]"):
+        wiring_engines.open_engine("laya", section)
 
 
 def test_the_first_import_is_logged_in_the_configured_form(
@@ -169,7 +170,7 @@ def test_the_first_import_is_logged_in_the_configured_form(
     before = [(each.handlers, each.propagate, each.level) for each in loggers]
     try:
         open_log(LogSection(format="json"))
-        wiring.open_engine("laya", section).close()
+        wiring_engines.open_engine("laya", section).close()
     finally:
         for each, (handlers, propagate, level) in zip(loggers, before, strict=True):
             each.handlers, each.propagate = handlers, propagate
@@ -187,5 +188,5 @@ def test_a_tournament_needs_groups_of_at_least_two() -> None:
 def test_a_checkpoint_that_is_not_there_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
     section = LayaEngineSection(kind="laya", path=str(tmp_path / "missing"))
 
-    with pytest.raises(wiring.CannotStart, match=r"rl_agent_config\.json"):
-        wiring.open_engine("laya", section)
+    with pytest.raises(wiring_engines.CannotStart, match=r"rl_agent_config\.json"):
+        wiring_engines.open_engine("laya", section)

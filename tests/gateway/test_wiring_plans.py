@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from engines.contract import Facts, Inquiry, Reading, Tally
-from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection, GateSection
+from gateway.config_engines import ScriptedEngineSection
 from gateway.config_file import ConfigError, load
 from gateway.plan import Plan
 from gateway.policy_file import (

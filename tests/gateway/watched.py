@@ -14,8 +14,9 @@ from engines.contract import Question, Text, label_count
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.app import Services
-from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection
+from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_watch import WatchSection
 from gateway.ledger.decisions import Logged, Period

@@ -74,6 +74,8 @@ def test_an_expression_is_accepted_only_when_it_can_be_met(expression: str, met:
         ([("Classifier", "License :: OSI Approved"), ("License", "Apache 2.0")], "Apache-2.0"),
         ([("License", "BSD 2-Clause License\n\nCopyright")], "BSD-2-Clause"),
         ([], ""),
+        ([("Name", "torchao")], "BSD-3-Clause"),
+        ([("Name", "something else")], ""),
     ],
 )
 def test_the_expression_counts_before_classifiers_and_these_before_words(

@@ -14,6 +14,7 @@ from typesafe_sdk import RetryPolicy, TypeSafeClient
 from .serving import (
     CASCADE,
     CHECKPOINT,
+    CLEF,
     KEY,
     LAYA,
     PATIENT,
@@ -26,7 +27,13 @@ from .serving import (
 
 _GOLDENS = Path(__file__).parents[1] / "engines/laya/goldens"
 
-CONFIGS = {"scripted": SCRIPTED, "starter": STARTER, "laya": LAYA, "cascade": CASCADE}
+CONFIGS = {
+    "scripted": SCRIPTED,
+    "starter": STARTER,
+    "laya": LAYA,
+    "cascade": CASCADE,
+    "clef": CLEF,
+}
 """Engine → a configuration without keys."""
 
 
@@ -38,6 +45,8 @@ def need(engine: str) -> None:
     """Skips the test when what the engine runs on is not installed; in CI that is a failure."""
     if engine in ("starter", "cascade") and importlib.util.find_spec("onnxruntime") is None:
         _without("the embedded engine needs the extra 'cpu'")
+    if engine == "clef" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        _without("the large engine needs the extra 'clef'")
     if engine in ("laya", "cascade"):
         if importlib.util.find_spec("onnx") is None:
             _without("importing a checkpoint needs the extra 'laya'")

@@ -18,7 +18,7 @@ from unittest import mock
 import uvicorn
 
 from engines.scripted import ScriptedEngine
-from gateway import wiring
+from gateway import wiring, wiring_engines
 from gateway.config import Settings
 
 _URL = re.compile(r"https?://\S+:(\d+)")
@@ -84,6 +84,29 @@ default_floor = 0.6
 """
 )
 """A cascade of the embedded engine and the tiny checkpoint."""
+CLEF = f"""
+default_model = "clef"
+
+[server]
+deadline_s = 60.0
+
+[auth.keys]
+
+[engines.clef]
+kind = "clef"
+path = "{Path(__file__).parents[1] / "data/clef/tiny-clef"}"
+devices = ["cpu"]
+precision = "fp32"
+threads = 1
+
+[models.clef]
+engine = "clef"
+aliases = ["jev-latest", "jev-preview"]
+"""
+"""A configuration with a tiny Clef checkpoint of random weights, each question read by itself.
+
+Patient: 255 options are 9,000 tokens, on a machine that may be busy with other things.
+"""
 
 PATIENT = STARTER.replace("deadline_s = 8.0\n", "deadline_s = 60.0\n", 1)
 """The same for a machine that is busy with other things: an answer may take a minute."""
@@ -222,7 +245,7 @@ def thread(
     servers: list[uvicorn.Server] = []
     ready: Future[asyncio.AbstractEventLoop] = Future()
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(wiring, "open_engine", return_value=engine))
+        stack.enter_context(mock.patch.object(wiring_engines, "open_engine", return_value=engine))
         stack.enter_context(mock.patch.object(wiring, "_Server", _remembering(servers)))
         listener = wiring.bind(settings)
         runner = threading.Thread(target=_run, args=(settings, listener, ready), daemon=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from gateway.config import ModelSection, ScriptedEngineSection, Settings
+from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection
+from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import PricesSection
 from gateway.dashboard.overview import standings

@@ -1,0 +1,126 @@
+"""The decoder: embedded tokens in, final hidden states out, and what it takes to go on later."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from engines.clef.delta import Rule
+from engines.clef.geometry import Text
+from engines.clef.layers import (
+    FullAttention,
+    LinearAttention,
+    Mlp,
+    Stretch,
+    Turn,
+    ZeroCentredNorm,
+)
+from engines.clef.past import Past
+
+
+class Layer(nn.Module):
+    """Attention of either kind and an MLP, each on a normed input and added to it."""
+
+    def __init__(self, text: Text, *, linear: bool) -> None:
+        super().__init__()
+        self.input_layernorm = ZeroCentredNorm(text.hidden, text.epsilon)
+        self.post_attention_layernorm = ZeroCentredNorm(text.hidden, text.epsilon)
+        self.mlp = Mlp(text)
+        self.is_linear = linear
+        if linear:
+            self.linear_attn = LinearAttention(text)
+        else:
+            self.self_attn = FullAttention(text)
+
+    def full(
+        self, x: Tensor, stretch: Stretch, keys: Tensor | None, values: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states, keys, values; see `FullAttention`."""
+        seen, keys, values = self.self_attn(self.input_layernorm(x), stretch, keys, values)
+        return self._fed(x + seen), keys, values
+
+    def linear(
+        self, x: Tensor, stretch: Stretch, rule: Rule, convolved: Tensor, memory: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Hidden states, last inputs, memory; see `LinearAttention`."""
+        normed = self.input_layernorm(x)
+        seen, convolved, memory = self.linear_attn(normed, stretch, rule, convolved, memory)
+        return self._fed(x + seen), convolved, memory
+
+    def _fed(self, x: Tensor) -> Tensor:
+        fed: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return fed
+
+
+class Backbone(nn.Module):
+    """Every layer and the final norm; the embeddings are a table elsewhere."""
+
+    def __init__(self, text: Text) -> None:
+        super().__init__()
+        self.text = text
+        self.layers = nn.ModuleList(Layer(text, linear=linear) for linear in text.linear)
+        self.norm = ZeroCentredNorm(text.hidden, text.epsilon)
+
+    def forward(
+        self, embedded: Tensor, stretch: Stretch, past: Past | None, rule: Rule
+    ) -> tuple[Tensor, Past]:
+        """Hidden states after the final norm, [rows, tokens, hidden], and the past with them.
+
+        The new past has no lengths yet. What comes out at padding means nothing. Causal: what a
+        row's tokens give depends on no later one.
+        """
+        before = past or self._nothing(embedded)
+        x = embedded
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        convolved: list[Tensor] = []
+        memories: list[Tensor] = []
+        for layer in self.layers:
+            assert isinstance(layer, Layer)  # a ModuleList forgets what it holds
+            if layer.is_linear:
+                at = len(memories)
+                state = before.convolved[at], before.memories[at]
+                x, last, memory = layer.linear(x, stretch, rule, *state)
+                convolved.append(last)
+                memories.append(memory)
+            else:
+                at = len(keys)
+                earlier = (past.keys[at], past.values[at]) if past else (None, None)
+                x, key, value = layer.full(x, stretch, *earlier)
+                keys.append(key)
+                values.append(value)
+        after = Past((), tuple(keys), tuple(values), tuple(convolved), tuple(memories))
+        return self.norm(x), after
+
+    def _nothing(self, embedded: Tensor) -> Past:
+        """The past of rows that have none."""
+        text, count = self.text, embedded.shape[0]
+        layers = sum(text.linear)
+        last = embedded.new_zeros(count, text.channels, text.kernel - 1)
+        shape = (count, text.value_heads, text.key_dim, text.value_dim)
+        memory = torch.zeros(shape, dtype=torch.float32, device=embedded.device)
+        return Past((), (), (), (last,) * layers, (memory,) * layers)
+
+
+def stretch_of(turn: Turn, lengths: Sequence[int], past: Past | None) -> Stretch:
+    """Rows of so many tokens each, padded to the longest turn, after what they have read."""
+    device, tokens = turn.cos.device, turn.cos.shape[1]
+    valid = ends = None
+    if min(lengths) < tokens:
+        ends = torch.tensor(lengths, device=device)
+        valid = torch.arange(tokens, device=device) < ends[:, None]
+    return Stretch(turn, valid, ends, _mask(past, tokens, device))
+
+
+def _mask(past: Past | None, tokens: int, device: torch.device) -> Tensor | None:
+    """Everything that counts of the past, and of the new tokens those up to oneself."""
+    if past is None:
+        return None
+    new = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
+    if min(past.lengths) == past.width:
+        old = torch.ones(1, past.width, dtype=torch.bool, device=device)
+    else:
+        lengths = torch.tensor(past.lengths, device=device)
+        old = torch.arange(past.width, device=device) < lengths[:, None]
+    old = old[:, None, :].expand(-1, tokens, -1)
+    return torch.cat((old, new.expand(old.shape[0], -1, -1)), 2)[:, None]

@@ -1,0 +1,190 @@
+"""From prompts to logits: states once, questions on top of them, in batches bounded by tokens."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engines.clef.evidence import Intake, Places, evidence, places
+from engines.clef.head import Memory
+from engines.clef.model import Model
+from engines.clef.past import stacked
+from engines.clef.positions import after, following, positions_of
+from engines.clef.prefixes import Prefix, Prefixes
+from engines.clef.prompt import Opening, Prompt
+from engines.clef.settings import ClefSettings
+from engines.clef.steps import Row, Steps
+
+Logits = tuple[tuple[float, ...], ...]
+"""Per question of a prompt, one per option, in the encoder's order."""
+
+_KEYS_PER_TOKEN = 8
+"""Keys that rows of one batch may hold, in times of the batch's tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A prompt, and its opening if that has been read already."""
+
+    at: int
+    prompt: Prompt
+    prefix: Prefix | None
+
+    @property
+    def tokens(self) -> int:
+        """To be read now."""
+        return len(self.prompt.schema) if self.prefix else self.prompt.tokens
+
+    @property
+    def keys(self) -> int:
+        """That its tokens attend to."""
+        return self.tokens + (len(self.prefix) if self.prefix else 0)
+
+    @property
+    def begin(self) -> int:
+        """Where among the tokens that are read now its schema begins."""
+        return 0 if self.prefix else len(self.prompt.opening.ids)
+
+    def row(self) -> Row:
+        """Its tokens with their positions."""
+        prompt = self.prompt
+        if self.prefix is not None:
+            return Row(prompt.schema, after(self.prefix.following, len(prompt.schema)))
+        before = positions_of(prompt.opening)
+        places = torch.cat((before, after(following(before), len(prompt.schema))), 1)
+        return Row(prompt.ids, places, prompt.opening)
+
+
+class Reader:
+    """Reads prompts with one model. For one thread at a time."""
+
+    def __init__(self, model: Model, settings: ClefSettings, prefixes: Prefixes) -> None:
+        self._model = model
+        self._settings = settings
+        self._prefixes = prefixes
+        self._steps = Steps(model, settings)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the numbers it computes with."""
+        return self._model.dtype
+
+    @torch.inference_mode()
+    def logits(self, prompts: Sequence[Prompt]) -> list[Logits]:
+        """For each prompt: the logits of its questions."""
+        prefixes = self._openings(prompts)
+        asking = [_Asking(at, one, prefixes.get(one.opening.key)) for at, one in enumerate(prompts)]
+        found: list[Logits] = [()] * len(prompts)
+        for batch in self._batches(asking):
+            for one, logits in zip(batch, self._asked(batch), strict=True):
+                found[one.at] = logits
+        return found
+
+    def _openings(self, prompts: Sequence[Prompt]) -> dict[bytes, Prefix]:
+        """Every opening that is long enough to be shared, read if it was not read before."""
+        found: dict[bytes, Prefix] = {}
+        missing: dict[bytes, Opening] = {}
+        for prompt in prompts:
+            opening = prompt.opening
+            if len(opening.ids) < self._settings.prefix_from_tokens or opening.key in missing:
+                continue
+            if opening.key in found:
+                continue
+            kept = self._prefixes.get(opening.key)
+            if kept is None:
+                missing[opening.key] = opening
+            else:
+                found[opening.key] = kept
+        for openings in self._by_length(list(missing.values())):
+            for opening, prefix in zip(openings, self._read_openings(openings), strict=True):
+                self._prefixes.keep(opening.key, prefix)
+                found[opening.key] = prefix
+        return found
+
+    def _by_length(self, openings: list[Opening]) -> Iterator[list[Opening]]:
+        """Openings of about one length together, those that take several chunks alone."""
+        batch: list[Opening] = []
+        for opening in sorted(openings, key=lambda one: len(one.ids)):
+            width = len(opening.ids)
+            alone = self._settings.deterministic or width > self._settings.chunk_tokens
+            if batch and (alone or (len(batch) + 1) * width > self._settings.batch_tokens):
+                yield batch
+                batch = []
+            batch.append(opening)
+        if batch:
+            yield batch
+
+    def _read_openings(self, openings: Sequence[Opening]) -> list[Prefix]:
+        rows = [Row(one.ids, positions_of(one), one) for one in openings]
+        nothing = torch.zeros(len(rows), 0, 2, dtype=torch.int64, device=self._model.device)
+        lengths = torch.tensor([len(one.ids) for one in openings], device=self._model.device)
+        intake = Intake(self._model.head, Places(nothing, lengths, 0))
+        past = self._steps.read(rows, None, intake)
+        memory = intake.memory()
+        return [
+            Prefix(
+                past.row(at) if len(rows) > 1 else past,
+                memory[at : at + 1, : len(row.ids)].clone(),
+                following(row.positions),
+            )
+            for at, row in enumerate(rows)
+        ]
+
+    def _batches(self, asking: Sequence[_Asking]) -> Iterator[list[_Asking]]:
+        """Those on the same opening together, then by length, as many as the budgets allow."""
+        budget = self._settings.batch_tokens
+        batch: list[_Asking] = []
+        for one in sorted(
+            asking, key=lambda each: (len(each.prefix or ()), id(each.prefix), each.tokens)
+        ):
+            alone = self._settings.deterministic or one.tokens > self._settings.chunk_tokens
+            rows = [*batch, one]
+            tokens = len(rows) * max(each.tokens for each in rows)
+            keys = len(rows) * max(each.keys for each in rows)
+            mixed = bool(batch) and (batch[0].prefix is None) != (one.prefix is None)
+            if batch and (alone or mixed or tokens > budget or keys > _KEYS_PER_TOKEN * budget):
+                yield batch
+                batch = []
+            batch.append(one)
+        if batch:
+            yield batch
+
+    def _asked(self, batch: Sequence[_Asking]) -> list[Logits]:
+        prompts = [one.prompt for one in batch]
+        prefixes = [one.prefix for one in batch if one.prefix is not None]
+        where = places(prompts, [one.begin for one in batch], self._model.device)
+        intake = Intake(self._model.head, where)
+        past = None
+        if prefixes:
+            past = stacked([one.past for one in prefixes], max(map(len, prefixes)))
+        self._steps.read([one.row() for one in batch], past, intake)
+        memory = _memory(prefixes, intake.memory(), where.lengths)
+        scores = self._model.head(evidence(prompts, intake, memory, self._model.words))
+        return [_logits(one, row) for one, row in zip(prompts, scores.tolist(), strict=True)]
+
+
+def _memory(prefixes: Sequence[Prefix], own: Tensor, lengths: Tensor) -> Memory:
+    """What the head remembers of a batch: of a common opening once."""
+    even = int(lengths.min()) == own.shape[1]
+    seen = torch.arange(own.shape[1], device=own.device) < lengths[:, None]
+    if not prefixes:
+        return Memory(None, own, None if even else seen)
+    if all(one is prefixes[0] for one in prefixes):
+        before = seen.new_ones(len(own), len(prefixes[0]))
+        return Memory(prefixes[0].memory, own, None if even else torch.cat((before, seen), 1))
+    width = max(map(len, prefixes))
+    rows = [functional.pad(one.memory, (0, 0, 0, width - len(one))) for one in prefixes]
+    counts = torch.tensor([len(one) for one in prefixes], device=own.device)
+    before = torch.arange(width, device=own.device) < counts[:, None]
+    return Memory(None, torch.cat((torch.cat(rows), own), 1), torch.cat((before, seen), 1))
+
+
+def _logits(prompt: Prompt, scores: Sequence[float]) -> Logits:
+    """One row of the head's output, shared out among the questions."""
+    found, at = [], 0
+    for question in prompt.questions:
+        found.append(tuple(scores[at : at + len(question.options)]))
+        at += len(question.options)
+    return tuple(found)
