@@ -15,7 +15,7 @@ from gateway.config import Settings
 from gateway.config_file import ConfigError
 from gateway.ledger.decisions import Period
 from gateway.policy_file import CalibrationFile, EngineCalibration, load_calibration
-from gateway.wiring import open_lanes
+from gateway.wiring_engines import open_lanes
 
 
 def model_of(settings: Settings, wanted: str | None) -> tuple[str, str, str]:
