@@ -92,7 +92,10 @@ def test_the_configuration_of_the_readme_is_valid(
 
 def test_every_command_of_the_readme_exists(capsys: pytest.CaptureFixture[str]) -> None:
     commands = set(re.findall(r"^tiergate (\w+)", README, re.MULTILINE))
-    assert commands == {"ask", "models", "check", "usage", "keys", "engine", "fit"}
+    assert commands == {
+        *("ask", "models", "check", "usage", "keys", "engine", "fit"),
+        *("calibrate", "serve", "audit", "drift"),
+    }
 
     for command in commands:
         with pytest.raises(SystemExit) as stopped:
@@ -112,6 +115,39 @@ def test_the_ask_of_the_readme_is_answered_as_it_stands(
 
     assert len(asks) == 2
     assert "billing" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_from_labels_to_a_bill_as_the_readme_has_it(tmp_path: Path) -> None:
+    section = README[README.index("## From labels to a bill") :]
+    steps, _, asks, _, looks, *_ = re.findall(r"```\n(.*?)```", section, re.DOTALL)
+    for folder in ("tests", "docs"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    asks = asks.replace("serve ", "serve --port 18743 ").replace("jsonl 300", "jsonl 60 $URL")
+    ready = "until curl -sf $URL/ready > ready.json; do sleep 0.2; done"
+    script = f"""
+        set -euo pipefail
+        {steps}
+        {asks.replace("python docs", f"{ready}; python docs")}
+        {looks}
+        kill %1
+        wait %1
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "URL": "http://127.0.0.1:18743"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "35.3 %" in run.stdout
+    assert "60 questions, " in run.stdout
+    assert "low_confidence" in run.stdout
+    assert "helps" in run.stdout
 
 
 def test_the_errors_of_the_api_page_are_the_ones_that_are_sent(served: str) -> None:
