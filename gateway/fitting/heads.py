@@ -55,6 +55,7 @@ def regression(vectors: Floats, labels: Ints, label_count: int, strength: float)
         with warnings.catch_warnings():
             # The penalty decides the fit well before the last digits do.
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
             model = LogisticRegression(C=strength, max_iter=500).fit(vectors, labels)
         if len(seen) == 2:  # one row, for the second label against the first
             weights[seen], bias[seen] = _halves(model.coef_[0]), _halves(model.intercept_[0])
