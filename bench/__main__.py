@@ -1,4 +1,4 @@
-"""`python -m bench BENCH`: edge | ledger | memo | soak | instructions | starter | laya."""
+"""`python -m bench BENCH`; without a name it says which there are."""
 
 import importlib
 import sys
@@ -12,6 +12,7 @@ _BENCHES = {
     "instructions": "bench.callgrind",
     "starter": "bench.starter",
     "laya": "bench.laya",
+    "cascade": "bench.cascade",
 }
 """Name → module with `main(arguments) -> exit code`, imported only when asked for."""
 
