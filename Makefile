@@ -37,9 +37,9 @@ clean:
 	$(PIP) install --no-deps --editable .
 	@touch $@
 
-.venv/test.stamp: requirements/dev.lock requirements/torch.txt pyproject.toml | .venv/bin/python
+.venv/test.stamp: requirements/dev.lock requirements/torch.txt requirements/parity.txt pyproject.toml | .venv/bin/python
 	@echo "installing tiergate, the test suite's needs and the linters into .venv"
 	$(PIP) install --require-hashes -r requirements/dev.lock
-	$(PIP) install -r requirements/torch.txt
+	$(PIP) install -r requirements/torch.txt -r requirements/parity.txt
 	$(PIP) install --no-deps --editable .
 	@touch $@ .venv/serve.stamp
