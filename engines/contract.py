@@ -110,6 +110,8 @@ class Facts:
     """The longest sequence it reads; `None` = no limit of its own."""
     not_competent: frozenset[Kind] = frozenset()
     """Kinds whose readings carry the doubt `not_competent`."""
+    device: str = "cpu"
+    """Where it runs, which need not be where it was meant to."""
     images: bool = False
     """Whether it can see the images of an inquiry."""
     joint: bool = False

@@ -69,21 +69,22 @@ def open_lanes(
             opened = []
             for more in _each(name, section, loaded or _in_steps(progress)):
                 engine = open_engine(name, section, **more)
-                lane = Lane(name, engine, shape_of(section), max_waiting=section.max_waiting)
+                shape = shape_of(section, engine.facts.device)
+                lane = Lane(name, engine, shape, max_waiting=section.max_waiting)
                 stack.callback(lane.close, drain_s=settings.server.drain_s)
                 opened.append(lane)
             lanes[name] = opened[0] if len(opened) == 1 else Fleet(name, opened)
         yield lanes
 
 
-def shape_of(section: EngineSection) -> Shape:
+def shape_of(section: EngineSection, device: str) -> Shape:
     """One row at a time on every CPU of the quota; batches on a GPU, read by one thread.
 
-    What was asked for decides: an engine that fell back to the CPU keeps its one reader.
+    `device`: where the engine runs, see `engines.contract.Facts`.
     """
     if isinstance(section, ClefEngineSection):
         return batches(section.batch_tokens)
-    if isinstance(section, LayaEngineSection) and section.device == "cuda":
+    if isinstance(section, LayaEngineSection) and device == "cuda":
         return batches(_GPU_BATCH_TOKENS)
     return rows(section.workers or cpu_quota())
 

@@ -35,6 +35,8 @@ class Desk:
     network: Network
     budget: Budget
     weights_digest: str
+    device: Device = "cpu"
+    """Where the network runs."""
 
     def state(self, state: object) -> State:
         """The state's tokens, of one that no row holds some more than fit."""
@@ -85,19 +87,22 @@ def opened(path: Path, settings: LayaSettings) -> Desk:
     checkpoint = load(path)
     if settings.device == "cuda" and settings.precision == "int8":
         raise CheckpointError('precision = "int8" is for the CPU; use "fp32" with device = "cuda"')
+    device = settings.device
     try:
-        network, digest = _network(checkpoint, settings, settings.device)
+        network, digest = _network(checkpoint, settings, device)
     except DeviceError as error:
         if not settings.device_fallback:
             raise
         _log.warning("%s; going on with the CPU, many times slower", error)
-        network, digest = _network(checkpoint, settings, "cpu")
+        device = "cpu"
+        network, digest = _network(checkpoint, settings, device)
     return Desk(
         checkpoint,
         Tokens(checkpoint.tokenizer, checkpoint.specials, harden=settings.harden),
         network,
         _budget(checkpoint, settings),
         digest,
+        device,
     )
 
 

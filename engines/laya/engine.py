@@ -193,6 +193,7 @@ class LayaEngine(Engine[_Piece]):
             model="+".join(_name(desk, self._settings.precision) for desk in desks),
             digest=digest.hexdigest(),
             max_tokens=max(desk.budget.max_len for desk in desks),
+            device=self._main.device,
             native_confidence="entropy",
             notes="A Laya checkpoint: yes/no, choices and scores, one short text per question.",
         )

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from engines.contract import Reading
+from engines.lane import rows
 from engines.laya.engine import LayaEngine
 from gateway import wiring, wiring_engines
 from gateway.config import LogSection, ModelSection, Settings
@@ -142,9 +143,15 @@ def test_a_gpu_gets_batches_and_a_cpu_single_rows() -> None:
     cpu = LayaEngineSection(kind="laya", path="x", workers=3)
     gpu = LayaEngineSection(kind="laya", path="x", device="cuda")
 
-    assert wiring_engines.shape_of(cpu).workers == 3
-    assert wiring_engines.shape_of(cpu).max_batch_tokens == 0
-    assert wiring_engines.shape_of(gpu).max_batch_tokens > 0
+    assert wiring_engines.shape_of(cpu, "cpu").workers == 3
+    assert wiring_engines.shape_of(cpu, "cpu").max_batch_tokens == 0
+    assert wiring_engines.shape_of(gpu, "cuda").max_batch_tokens > 0
+
+
+def test_an_engine_that_fell_back_has_as_many_readers_as_the_cpu_allows() -> None:
+    wanted = LayaEngineSection(kind="laya", path="x", device="cuda", workers=3)
+
+    assert wiring_engines.shape_of(wanted, "cpu") == rows(3)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -265,6 +265,7 @@ def test_the_device_must_be_there_unless_falling_back_is_allowed(
         opens(device="cuda")
 
     engine = opens(device="cuda", device_fallback=True)
+    assert engine.facts.device == "cpu"
 
     assert read(engine, "s", ASK) == read(opens(), "s", ASK)
     assert "going on with the CPU" in caplog.text
