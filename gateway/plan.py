@@ -72,6 +72,8 @@ class Promised:
     floors: Floors
     suspended: str | None = None
     """Why it does not hold; `None` = it does."""
+    claim: str = ""
+    """What is promised, in one sentence."""
 
     @property
     def state(self) -> str:

@@ -80,6 +80,16 @@ class PolicyFile:
     floors: tuple[Promise, ...]
     version: int = 1
 
+    @property
+    def claim(self) -> str:
+        """What is promised, in one sentence."""
+        wrong = "wrong" if self.mode == "labels" else "not those of the last engine"
+        whole = "all floors together" if self.joint else "each floor"
+        return (
+            f"Of the answers that are kept, at most {self.risk:.2%} are {wrong}; this holds for "
+            f"{whole} with {1 - self.delta:.2%} certainty."
+        ).replace(".00%", "\u202f%")
+
 
 @dataclass(frozen=True, slots=True)
 class EngineCalibration:

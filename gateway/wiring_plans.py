@@ -42,7 +42,7 @@ def promises(cascade: CascadeSection, facts: Mapping[str, Facts]) -> dict[str, P
         why = suspended(policy, calibration, name, facts[name].digest)
         if why is not None:
             _LOG.warning("the promise about %s is suspended: %s", name, why)
-        found[name] = Promised(floors_of(policy, name), why)
+        found[name] = Promised(floors_of(policy, name), why, policy.claim)
     return found
 
 

@@ -6,11 +6,10 @@ from datetime import date
 
 from gateway.config_prices import CURRENCY, PricesSection
 from gateway.ledger.calendar import Windows
+from gateway.ledger.decisions import Alarm, Trial
 from gateway.ledger.store import Key, Store
-from gateway.plan import Plan, Promised
 from gateway.usage import Report, day_of, number_of, report, today_utc, usage_query
 from gateway.usage_compare import Comparison, compare
-from policies.cascade import NEVER
 from policies.limits import UNITS, WINDOWS
 from policies.pricing import NANOS
 
@@ -61,6 +60,10 @@ class Overview:
     comparison: Comparison
     near: tuple[Nearness, ...]
     """Every budget, the fullest first."""
+    alarms: tuple[Alarm, ...]
+    """Those that hold, oldest first."""
+    trials: tuple[Trial, ...]
+    """Tests of promises, the most evidence against one first."""
 
     @property
     def questions(self) -> int:
@@ -99,6 +102,8 @@ def overview(
             why=_sorted(why, "escalated"),
             comparison=compare(lambda _: days, {}, prices, asked.now_s),
             near=nearness(store, store.every_key(), windows, asked.now_s) if budgets else (),
+            alarms=tuple(store.alarms()),
+            trials=tuple(sorted(store.every_trial(), key=lambda one: -one.evidence.against)),
         )
 
 
@@ -127,47 +132,6 @@ def nearness(store: Store, keys: list[Key], windows: Windows, now_s: float) -> t
                     )
                 )
     return tuple(sorted(found, key=lambda one: (-one.share, one.key, one.limit)))
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What is promised about an engine that has a better one above it."""
-
-    engine: str
-    state: str
-    """`holds`, `suspended`, `none` (no policy speaks of it)."""
-    why: str
-    """Why it is suspended; empty otherwise."""
-    promised: int
-    """Cells and questions with a floor that an answer can reach."""
-    refused: int
-    """Cells and questions of which nothing could be promised."""
-    floors: tuple[tuple[str, float], ...]
-    """Cell or fingerprint → floor, of those with one."""
-    demoted: tuple[str, ...]
-    """Cells and fingerprints that are not kept since an alarm."""
-
-
-def standings(
-    tiers: tuple[str, ...], promises: Mapping[str, Promised], plans: Mapping[str, Plan]
-) -> tuple[Standing, ...]:
-    """How the promise about each of these engines stands now."""
-    demoted: dict[str, set[str]] = {}
-    for plan in plans.values():
-        for tier in plan.tiers:
-            demoted.setdefault(tier.name, set()).update(tier.demoted)
-    return tuple(_standing(one, promises.get(one), demoted.get(one, set())) for one in tiers)
-
-
-def _standing(engine: str, promised: Promised | None, demoted: set[str]) -> Standing:
-    down = tuple(sorted(demoted))
-    if promised is None:
-        return Standing(engine, "none", "", 0, 0, (), down)
-    floors = {**promised.floors.by_cell, **promised.floors.by_question}
-    kept = tuple(sorted((what, floor) for what, floor in floors.items() if floor < NEVER))
-    state = "holds" if promised.suspended is None else "suspended"
-    refused = len(floors) - len(kept)
-    return Standing(engine, state, promised.suspended or "", len(kept), refused, kept, down)
 
 
 def _sorted(found: Report, by: str) -> Report:

@@ -1,17 +1,24 @@
-"""The first page, and the last decisions."""
+"""The first page, the last decisions, and each of them."""
 
 import time
+from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from gateway.dashboard.forms import Form
 from gateway.dashboard.house import House, Visitor
-from gateway.dashboard.overview import NEAR, PERIODS, Asked, overview, standings
+from gateway.dashboard.overview import NEAR, PERIODS, Asked, overview
+from gateway.dashboard.rendering import HEADERS, PATH
+from gateway.dashboard.standing import standings
+from gateway.dashboard.visits import Notice
 from gateway.errors import refusal
+from gateway.ledger.decisions import Logged
+from gateway.ledger.store import Charged, Store
 
 _DEFAULT_PERIOD = "30d"
 _ROWS = 100
+_MOST_NUMBER = 2**63 - 1
 
 
 async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
@@ -61,6 +68,53 @@ async def decisions(house: House, request: Request, visitor: Visitor, _: Form) -
         more=len(rows) == _ROWS,
         ledger=house.services.books is not None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is known about one request."""
+
+    charged: Charged
+    questions: tuple[Logged, ...]
+    """In the order of asking; empty for models with one engine."""
+
+
+async def decision(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
+    """`GET /ui/decisions/NUMBER`: a request, question by question, without its texts."""
+    number, books = request.path_params["number"], house.services.books
+
+    def read(store: Store) -> Recalled | None:
+        found = store.recent(1, before=number + 1, key_id=own(visitor))
+        if not found or found[0].charge_id != number:
+            return None
+        charge = found[0].charge
+        questions = store.decisions_of(charge.key_id, charge.request_id)
+        return Recalled(found[0], tuple(reversed(questions)))
+
+    recalled = None
+    if books is not None and number < _MOST_NUMBER:
+        recalled = await books.read(read)
+    if recalled is None:
+        raise refusal("not_found", "There is no such decision any more.")
+    return await house.page("decision.html", visitor, here="decisions", found=recalled)
+
+
+async def clear(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
+    """`POST /ui/alarms/NUMBER/clear`: somebody has seen to an alarm."""
+    visitor.caller.require("admin")
+    number, services = request.path_params["number"], house.services
+    cleared = None
+    if services.books is not None and number < _MOST_NUMBER:
+        cleared = await services.books.writer.submit(
+            lambda store: store.clear_alarm(number, time.time())
+        )
+    if cleared is None:
+        raise refusal("not_found", "No alarm of that number holds.")
+    if services.vigil is not None:
+        services.vigil.obey()
+    if visitor.session is not None:
+        visitor.session.notice = Notice(f"The alarm about {cleared.engine} is cleared.")
+    return RedirectResponse(PATH, 303, HEADERS)
 
 
 def own(visitor: Visitor) -> str | None:

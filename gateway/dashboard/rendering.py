@@ -103,7 +103,9 @@ def capital(words: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`8.4 ms`, `12.3 s`, `4 min 5 s`, `1 h 24 min`."""
+    """`90 µs`, `8.4 ms`, `12.3 s`, `4 min 5 s`, `1 h 24 min`."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 100:

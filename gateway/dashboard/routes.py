@@ -31,7 +31,10 @@ def dashboard_routes(services: Services, terms: PageTerms, ask: ASGIApp) -> list
     house = House(services, terms, Visits(terms.session_s), ask)
     works: list[tuple[str, str, Work]] = [
         ("GET", "", pages.first),
+        ("GET", "/", pages.first),
         ("GET", "/decisions", pages.decisions),
+        ("GET", "/decisions/{number:int}", pages.decision),
+        ("POST", "/alarms/{number:int}/clear", pages.clear),
         *key_pages.WORKS,
     ]
     routes: list[BaseRoute] = [

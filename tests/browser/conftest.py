@@ -40,9 +40,7 @@ def browser() -> Iterator[Browser]:
         lack = "Chromium is not installed (apt install chromium, or CHROMIUM=/path/to/it)"
         (pytest.fail if os.environ.get("CI") else pytest.skip)(lack)
     with sync_playwright() as playwright:
-        # No sandbox: in containers, where suites run as root, Chromium cannot make one.
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        launched = playwright.chromium.launch(executable_path=program, args=arguments)
+        launched = playwright.chromium.launch(executable_path=program)
         yield launched
         launched.close()
 

@@ -55,7 +55,7 @@ usd_per_hour = 0.79
 DAYS = 30
 DAY_S = 86_400
 KEYS: tuple[tuple[str, dict[str, Any], int], ...] = (
-    ("support-desk", {"usd_per_month": "62"}, 9),
+    ("support-desk", {"usd_per_month": "0.4"}, 9),
     ("shop-search", {"rpm": 600}, 5),
     ("night-batch", {}, 3),
     ("evaluation", {"expires": "90d"}, 1),
@@ -65,7 +65,7 @@ NEAR = (("support-desk", 0.93), ("shop-search", 0.71), ("night-batch", 0.34))
 """Key → how much of its tokens a month is used."""
 REASONS = (("low_confidence", 14), ("too_long", 5), ("language", 3), ("not_competent", 2))
 NANOS_PER_TOKEN = {"small": 10, "large": 90}
-ROWS_A_DAY = 16
+ROWS_A_DAY = 150
 
 
 def config(folder: Path) -> str:
@@ -91,7 +91,7 @@ def fill(folder: Path, now_s: float | None = None) -> str:
         windows = Calendar().windows(now_s)
         for name, share in NEAR:
             _, month = store.spent(issuing.named(store, name).key_id, windows)
-            limit = round(month.tokens / share, -4) or 10_000
+            limit = round(month.tokens / share, -3) or 1000
             issuing.set_limits(store, name, {"tokens_per_month": int(limit)})
     return admin.minted.text
 
@@ -115,19 +115,18 @@ def _fill_day(
 
 
 def _charge(key_id: str, at_s: float, size: float, chance: random.Random) -> Charge:
-    """As much as many small requests, so that the ledger is filled quickly."""
-    asked = max(1, round(size * chance.uniform(60, 220)))
+    asked = max(1, round(size * chance.uniform(0.5, 3)))
     reasons = {
         reason: count
         for reason, weight in REASONS
-        if (count := round(asked * weight / 160 * chance.uniform(0.2, 1.6)))
+        if (count := round(asked * weight / 160 * chance.uniform(0.2, 4)))
     }
     escalated = sum(reasons.values())
-    tokens = {"small": asked * chance.randint(2000, 3600), "large": escalated * 3100}
+    tokens = {"small": asked * chance.randint(9000, 16_000), "large": escalated * 12_400}
     failed = chance.random() < 0.03
     steps = tuple(
         ChargedStep(engine, count, round(count * us), count * NANOS_PER_TOKEN[engine])
-        for (engine, count), us in zip(tokens.items(), (3.1, 9.4), strict=True)
+        for (engine, count), us in zip(tokens.items(), (31.0, 94.0), strict=True)
         if count
     )
     return Charge(

@@ -174,3 +174,14 @@ def test_files_that_are_no_such_files_are_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ConfigError, match=words):
             load_calibration(path)
+
+
+def test_a_policy_says_in_a_sentence_what_it_promises() -> None:
+    alone = replace(POLICY, joint=False, mode="agreement", risk=0.025)
+
+    assert POLICY.claim == (
+        "Of the answers that are kept, at most 5\u202f% are wrong; this holds for all floors "
+        "together with 90\u202f% certainty."
+    )
+    assert "2.50% are not those of the last engine" in alone.claim
+    assert "for each floor" in alone.claim

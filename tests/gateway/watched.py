@@ -19,6 +19,7 @@ from gateway.config_cascade import CascadeSection
 from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_watch import WatchSection
+from gateway.dashboard.terms import page_terms
 from gateway.ledger.decisions import Logged, Period
 from gateway.ledger.sqlite import SqliteStore
 from gateway.routes import build_app
@@ -101,7 +102,8 @@ async def running(
         with open_books(settings, services):
             install(services, settings, lanes)
             async with watched(services, settings):
-                transport = httpx.ASGITransport(build_app(services, access_log=False))
+                page = page_terms(settings)
+                transport = httpx.ASGITransport(build_app(services, access_log=False, page=page))
                 async with httpx.AsyncClient(transport=transport, base_url="http://gw") as client:
                     yield Running(client, services, settings)
     finally:

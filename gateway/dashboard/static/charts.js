@@ -23,6 +23,8 @@
 
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
   const exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
+  const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const said = (unit, value) => unit + (unit && value >= 0.1 ? cents : exact).format(value);
 
   function draw(table, figure) {
     const { days, series } = read(table);
@@ -36,7 +38,7 @@
       const parts = series.map(({ name, tone }, at) => {
         const part = document.createElement("span");
         part.className = `key s${tone}`;
-        part.textContent = `${name} ${unit}${exact.format(values[at])}`;
+        part.textContent = `${name} ${said(unit, values[at])}`;
         return part;
       });
       const head = document.createElement("span");

@@ -15,7 +15,15 @@ from gateway.errors import Refusal
 from tests.gateway.conftest import Gateway, bearer, ledger_settings, settings_of
 from tests.gateway.dashboard.browsing import admin_key, log_in, send, text, token
 
-PAGES = ("/ui", "/ui/decisions", "/ui/keys", "/ui/keys/root", "/ui/playground", "/ui/nowhere")
+PAGES = (
+    "/ui",
+    "/ui/",
+    "/ui/decisions",
+    "/ui/keys",
+    "/ui/keys/root",
+    "/ui/playground",
+    "/ui/nowhere",
+)
 
 
 async def test_a_stranger_is_sent_to_the_login_page(gateway: Gateway, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from gateway.config_cascade import CascadeSection
 from gateway.config_engines import ScriptedEngineSection
 from gateway.config_ledger import LedgerSection
 from gateway.config_prices import PricesSection
-from gateway.dashboard.overview import standings
 from gateway.dashboard.rendering import duration, moment, percent, rendered, usd
+from gateway.dashboard.standing import standings
 from gateway.ledger.sqlite import SqliteStore
 from gateway.plan import Promised
 from policies.cascade import NEVER, Floors
@@ -120,10 +120,14 @@ def test_promises_are_told_with_their_reasons() -> None:
 
     held, gone, none = standings(
         ("a", "b", "c"),
-        {"a": Promised(floors), "b": Promised(floors, "the weights have changed")},
+        {
+            "a": Promised(floors, claim="Few are wrong."),
+            "b": Promised(floors, "the weights have changed"),
+        },
         {},
     )
 
+    assert held.claim == "Few are wrong."
     assert (held.state, held.promised, held.refused) == ("holds", 2, 1)
     assert dict(held.floors) == {"noul": 0.9, "a" * 16: 0.8}
     assert (gone.state, gone.why) == ("suspended", "the weights have changed")
@@ -208,7 +212,8 @@ def test_numbers_are_shown_as_people_read_them() -> None:
         "99.8\u202f%",
         "100\u202f%",
     ]
-    assert [duration(0.0084), duration(12.34), duration(245), duration(5040)] == [
+    assert [duration(9e-5), duration(0.0084), duration(12.34), duration(245), duration(5040)] == [
+        "90 µs",
         "8.4 ms",
         "12.3 s",
         "4 min 5 s",
