@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway import issuing
 from gateway.ledger.calendar import Calendar
+from gateway.ledger.decisions import Trial
 from gateway.ledger.sqlite import SqliteStore
 from gateway.ledger.store import Charge, ChargedStep
 from gateway.policy_file import (
@@ -22,6 +23,7 @@ from gateway.policy_file import (
 )
 from policies.calibration import Calibration
 from policies.pricing import total
+from policies.sequential import Evidence, after
 
 CONFIG = """
 default_model = "tickets"
@@ -61,6 +63,8 @@ KEYS: tuple[tuple[str, dict[str, Any], int], ...] = (
     ("evaluation", {"expires": "90d"}, 1),
 )
 """Name, wish, how busy."""
+TRIALS = (("choice:3-5", 3, 412), ("noul", 2, 96), ("choice:6-10", 5, 57))
+"""Cell, how many of 100 second opinions disagree, how many there were."""
 NEAR = (("support-desk", 0.93), ("shop-search", 0.71), ("night-batch", 0.34))
 """Key → how much of its tokens a month is used."""
 REASONS = (("low_confidence", 14), ("too_long", 5), ("language", 3), ("not_competent", 2))
@@ -88,6 +92,11 @@ def fill(folder: Path, now_s: float | None = None) -> str:
         store.revoke(gone.key.key_id, now_s - 20 * DAY_S)
         for days_ago in range(DAYS - 1, -1, -1):
             _fill_day(store, [(key.key_id, busy) for key, busy in made], now_s, days_ago, chance)
+        for cell, wrong_of_100, seen in TRIALS:
+            evidence = Evidence(0.05)
+            for _ in range(seen):
+                evidence = after(evidence, wrong=chance.random() * 100 < wrong_of_100)
+            store.keep_trial(Trial("small", cell, "scripted", now_s - 9 * DAY_S, evidence))
         windows = Calendar().windows(now_s)
         for name, share in NEAR:
             _, month = store.spent(issuing.named(store, name).key_id, windows)
