@@ -1,14 +1,18 @@
-# serve: run the gateway on its embedded model.   test: install what the suite needs and run it.
-# Both work from a clean clone and write to ignored folders of it only.
+# serve: run the gateway on its embedded model.   serve-tls: the same behind Caddy, with TLS.
+# test: install what the suite needs and run it.
+# All work from a clean clone and write to ignored folders of it only.
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: serve test lint lock clean
+.PHONY: serve serve-tls test lint lock clean
 
 serve: .venv/serve.stamp
 	$(BIN)/tiergate serve --config config.toml
+
+serve-tls: .venv/serve.stamp
+	scripts/serve-tls
 
 test: .venv/test.stamp
 	$(BIN)/python -m pytest $(ARGS)

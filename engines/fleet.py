@@ -31,6 +31,22 @@ class Fleet:
         return sum(lane.waiting for lane in self._lanes)
 
     @property
+    def max_waiting(self) -> int:
+        """Most inquiries that may wait."""
+        return sum(lane.max_waiting for lane in self._lanes)
+
+    @property
+    def ready(self) -> int:
+        """Pieces prepared for a batch and not yet taken."""
+        return sum(lane.ready for lane in self._lanes)
+
+    @property
+    def batch_sizes(self) -> list[int]:
+        """See `Lane.batch_sizes`."""
+        each = [lane.batch_sizes for lane in self._lanes]
+        return [sum(sizes) for sizes in zip(*each, strict=True)]
+
+    @property
     def health(self) -> Health:
         """Of all together: ready while one is; lost when all are."""
         each = [lane.engine.health for lane in self._lanes]

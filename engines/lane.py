@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -23,8 +24,8 @@ from typing import Any
 from engines.contract import Broken, Busy, Engine, Inquiry, Prepared, Tally
 from engines.ticket import Readings, Ticket, as_engine_error, fault_of
 
-_MIN_RETRY_S = 0.1
-_MAX_RETRY_S = 10.0
+_MIN_RETRY_S, _MAX_RETRY_S = 0.1, 10.0
+_SIZES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,14 @@ class Lane:
         self.engine = engine
         self.closing = False
         """Whether new inquiries are refused because the lane is closing."""
-        self._workers = shape.workers
-        self._max_batch_tokens = shape.max_batch_tokens
-        self._max_waiting = max_waiting
+        self._workers, self._max_batch_tokens = shape.workers, shape.max_batch_tokens
+        self.max_waiting = max_waiting
         self._asked: SimpleQueue[Ticket | _Signal] = SimpleQueue()
         self._prepared: SimpleQueue[tuple[Ticket, Prepared] | _Signal] = SimpleQueue()
         self._shared: deque[Ticket] = deque()
-        self._idle = 0
-        self._pace_s = 0.0
+        self._idle, self._pace_s = 0, 0.0
+        self.batch_sizes = [0] * (_SIZES if shape.max_batch_tokens else 0)
+        """Batches read so far of 1, 2, up to 4, up to 8 … pieces; empty without batches."""
         self._lock = threading.Lock()
         work = [self._prepare_all, self._read_batches]
         if not shape.max_batch_tokens:
@@ -143,10 +144,10 @@ class Lane:
     def _refuse_if_busy(self, waiting: int, patience_s: float) -> None:
         if self.closing:
             raise Busy("the server is stopping", retry_after_s=1.0)
-        if waiting >= self._max_waiting:
+        if waiting >= self.max_waiting:
             waiting = self._forget_the_gone()
         wait_s = (waiting + 1) * self._pace_s / self._workers if waiting else 0.0
-        if waiting >= self._max_waiting or wait_s > patience_s:
+        if waiting >= self.max_waiting or wait_s > patience_s:
             raise Busy(
                 f"{waiting} requests are waiting for the model already",
                 retry_after_s=min(max(wait_s, _MIN_RETRY_S), _MAX_RETRY_S),
@@ -230,6 +231,7 @@ class Lane:
                 else:
                     batch.append(item)
                     room -= item[1].tokens
+            self.batch_sizes[min((len(batch) - 1).bit_length(), _SIZES - 1)] += 1
             self._read(batch)
             item = self._prepared.get() if carried is None else carried
 
@@ -291,10 +293,8 @@ class Lane:
 
 def _emptied(queue: SimpleQueue[Any]) -> Iterable[Any]:
     """What stood in the queue, in order; what is put meanwhile stays for later."""
-    items = []
-    for _ in range(queue.qsize()):
-        try:
+    items: list[Any] = []
+    with suppress(Empty):
+        for _ in range(queue.qsize()):
             items.append(queue.get_nowait())
-        except Empty:
-            break
     return items

@@ -2,7 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,11 +19,18 @@ from gateway.decide import decide
 from gateway.decision import Decision, Spending
 from gateway.dialects import systemone
 from gateway.errors import Problem, Refusal, problem, refusal
+from gateway.journal import Journal
 from gateway.leash import Leash
 from gateway.ledger.books import Books
+from gateway.ledger.calendar import Calendar
+from gateway.memo import Memo
 from gateway.metering import Metering, Served
+from gateway.metrics import Metrics
+from gateway.middleware import PASSAGE
 from gateway.multipart import opened
+from gateway.outcome import Outcome
 from gateway.plan import Means, Plan, Promised
+from gateway.proxies import Proxies
 from gateway.rates import Rates
 from gateway.room import Share
 from gateway.vigil import Vigil
@@ -29,6 +38,30 @@ from gateway.witness import Witness
 
 _LOG = logging.getLogger("tiergate")
 _COLD_RETRY_S = 5.0
+
+
+class Queue(Protocol):
+    """What can be seen of a lane from outside."""
+
+    @property
+    def max_waiting(self) -> int:
+        """Most inquiries that may wait."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Inquiries accepted and not yet begun."""
+        ...
+
+    @property
+    def ready(self) -> int:
+        """Pieces prepared for a batch and not yet taken."""
+        ...
+
+    @property
+    def batch_sizes(self) -> Sequence[int]:
+        """Batches read so far of 1, 2, up to 4, up to 8 … pieces; empty without batches."""
+        ...
 
 
 class Services:
@@ -48,6 +81,8 @@ class Services:
         self.metering: Metering | None = None
         """`None` = there is no ledger."""
         self.books: Books | None = None
+        self.calendar: Calendar | None = None
+        """Whose days budgets are for."""
         self.unpriced: tuple[str, ...] = ()
         """Engines without a price."""
         self.body = body
@@ -55,6 +90,9 @@ class Services:
         self.deadline_s = deadline_s
         self.default_model = default_model
         self.ready = False
+        self.leaving = False
+        """Whether the process is about to stop: it still answers, but wants no more."""
+        self.reloaded = Outcome()
         self.plans: Mapping[str, Plan] = {}
         """Model name or alias → how it is answered; empty until `ready`."""
         self.promises: Mapping[str, Promised] = {}
@@ -66,6 +104,15 @@ class Services:
         """Engine name → what `/ready` says of it."""
         self.healths: Mapping[str, Callable[[], Health]] = {}
         """Engine name → how it is now."""
+        self.queues: Mapping[str, Queue] = {}
+        """Engine name → its lane, as far as it can be watched."""
+        self.memos: Mapping[str, Memo] = {}
+        """Engine name → what remembers its readings, where something does."""
+        self.has_gpu = False
+        """Whether any engine is meant to run on one."""
+        self.proxies = Proxies()
+        self.metrics = Metrics()
+        self.journal = Journal(self.metrics, self.proxies)
 
     def admit(self, authorization: bytes) -> Caller:
         """The caller behind an `Authorization` header.
@@ -77,7 +124,9 @@ class Services:
 
     def caller(self, request: Request) -> Caller:
         """Who sent a request. Raises: Refusal: see `admit`."""
-        return self.admit(dict(request.scope["headers"]).get(b"authorization", b""))
+        caller = self.admit(dict(request.scope["headers"]).get(b"authorization", b""))
+        request.scope[PASSAGE].key_id = caller.key_id
+        return caller
 
     def plan(self, model: str | None) -> Plan:
         """The plan of a model name; of the default model for `None`.
@@ -106,13 +155,16 @@ class Ask:
         self._services = services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services, passage = self._services, scope[PASSAGE]
         try:
-            with self._services.body.room.share(scope["headers"]) as share:
+            with services.body.room.share(scope["headers"]) as share:
                 decision, replayed = await self._served(scope, receive, share)
         except (Refusal, EngineError) as error:
-            await refused(error, scope)(scope, receive, send)
+            await refused(error, scope, services.metrics)(scope, receive, send)
             return
         body = systemone.encode(decision)
+        passage.answered(decision)
+        services.metrics.answered(passage, replayed=replayed)
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
@@ -126,18 +178,21 @@ class Ask:
         await send({"type": "http.response.body", "body": body})
 
     async def _served(self, scope: Scope, receive: Receive, share: Share) -> Served:
-        services = self._services
+        services, passage = self._services, scope[PASSAGE]
         headers = dict(scope["headers"])
         caller = scope.get(CALLER) or services.admit(headers.get(b"authorization", b""))
+        passage.key_id = caller.key_id
         caller.require("decide")
         services.rates.admit(caller, time.monotonic())
         about = head(headers)
         sent = await read_body(about, receive, services.body, share)
+        passage.received_s = perf_counter()
         most = services.ask.max_assets
         body, others = await opened(sent, about.boundary, share, max_assets=most)
         model, inquiry = await offload_if_large(
             len(body), lambda: systemone.decode(body, others, services.ask)
         )
+        passage.decoded_s = perf_counter()
         plan = services.plan(model)
         caller.require_model(plan.model, model or services.default_model)
         formula = systemone.formula(headers.get(b"x-tiergate-confidence")) or caller.confidence
@@ -149,7 +204,10 @@ class Ask:
         async def read(spending: Spending, most_escalations: int | None = None) -> Decision:
             cost_of_error = plan.rules.cost_by_key.get(caller.name)
             means = Means(services.deadline_s, most_escalations, cost_of_error)
+            passage.spending = spending
+            passage.inquired_s = perf_counter()
             decision = await decide(inquiry, plan, means, spending)
+            passage.decided_s = perf_counter()
             if services.witness is not None and decision.routes:
                 services.witness.saw(caller, request_id, plan, inquiry, decision)
             return decision
@@ -175,9 +233,11 @@ class Ask:
         return refusal("late", f"No answer within {seconds}; the work was ended.")
 
 
-def refused(error: Refusal | EngineError, scope: Scope) -> Response:
-    """The answer to a request that was refused; what is our own fault is logged."""
+def refused(error: Refusal | EngineError, scope: Scope, metrics: Metrics) -> Response:
+    """The answer to a request that was refused; it is counted, and what is our fault is logged."""
     found = problem(error)
+    scope[PASSAGE].kind = found.kind
+    metrics.refused(error, found.kind)
     if found.kind in ("broken", "internal"):
         request_id = scope.get("tiergate.request_id", b"").decode()
         _LOG.error(found.message, exc_info=error, extra={"request_id": request_id})

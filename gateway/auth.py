@@ -45,7 +45,9 @@ class Caller:
             raise refusal("forbidden", f"This API key may only ask for these models: {allowed}.")
 
 
-ANONYMOUS = Caller("anonymous")
+ANONYMOUS = Caller("anonymous", scopes=frozenset({"decide", "usage", "metrics"}))
+_ASKER = Caller("anonymous")
+"""Whoever asks without a key where only /metrics wants one."""
 
 CALLER = "tiergate.caller"
 """Where in the scope of a request somebody stands who was admitted by other means than a key."""
@@ -73,15 +75,26 @@ class KeyRing:
     its next request, on connections that are open already too.
     """
 
-    def __init__(self, static: Mapping[str, str], source: Keys | None = None) -> None:
-        """`static`: name → bearer key. Reads from `source` happen where `authenticate` is called.
+    def __init__(
+        self,
+        static: Mapping[str, str],
+        source: Keys | None = None,
+        *,
+        scrapers: Mapping[str, str] | None = None,
+    ) -> None:
+        """`static` and `scrapers`: name → bearer key; the latter may only read `/metrics`.
+
+        Reads from `source` happen where `authenticate` is called.
 
         Raises:
             StoreError: the source cannot be read.
         """
         self._static = {
-            hashlib.sha256(key.encode()).digest(): Caller(name, f"config/{name}")
-            for name, key in static.items()
+            _digest(key): Caller(name, f"config/{name}") for name, key in static.items()
+        }
+        self._scrapers = {
+            _digest(key): Caller(name, f"config/{name}", scopes=frozenset({"metrics"}))
+            for name, key in (scrapers or {}).items()
         }
         self._source = source
         self._stirred = b""
@@ -116,7 +129,10 @@ class KeyRing:
         ):
             self._refresh(source, now_s)
         if self.open:
-            return ANONYMOUS
+            if not self._scrapers:
+                return ANONYMOUS
+            digest = hashlib.sha256(_bearer(authorization)).digest()
+            return _found(self._scrapers, digest) or _ASKER
         whole = hashlib.sha256(authorization).digest()
         seen = self._seen.get(whole)
         if seen is not None and now_s < seen[1]:
@@ -129,19 +145,18 @@ class KeyRing:
 
     def _known(self, authorization: bytes, now_s: float) -> tuple[Caller, float]:
         """The caller behind the header, and until when. Raises: Refusal: see `authenticate`."""
-        scheme, _, bearer = authorization.strip().partition(b" ")
-        bearer = bearer.strip()
-        if scheme.lower() != b"bearer" or not bearer:
+        bearer = _bearer(authorization)
+        if not bearer:
             raise refusal("key_missing", "No API key; send 'Authorization: Bearer <key>'.")
         digest = hashlib.sha256(bearer).digest()
         prefix = prefix_of(bearer)
         entry = None if prefix is None else self._entries.get(prefix)
         if entry is not None and hmac.compare_digest(entry.secret.digest, digest):
             return _in_force(entry, now_s), entry.ends_s
-        for known, caller in self._static.items():
-            if hmac.compare_digest(known, digest):
-                return caller, math.inf
-        raise refusal("key_wrong", "The API key is not valid.")
+        caller = _found(self._static, digest) or _found(self._scrapers, digest)
+        if caller is None:
+            raise refusal("key_wrong", "The API key is not valid.")
+        return caller, math.inf
 
     def standing(self, prefix: str, now_s: float) -> Caller:
         """The caller behind a secret of the store that was shown before, as things are now.
@@ -184,6 +199,23 @@ class KeyRing:
 def unwritable() -> Problem:
     """The refusal of everything that cannot be accounted for."""
     return Problem("ledger_down", "The ledger cannot be used.", retry_after_s=2.0)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+def _bearer(authorization: bytes) -> bytes:
+    """The key in an `Authorization` header; empty when there is none."""
+    scheme, _, bearer = authorization.strip().partition(b" ")
+    return bearer.strip() if scheme.lower() == b"bearer" else b""
+
+
+def _found(callers: Mapping[bytes, Caller], digest: bytes) -> Caller | None:
+    for known, caller in callers.items():
+        if hmac.compare_digest(known, digest):
+            return caller
+    return None
 
 
 def _entry(secret: Secret, key: Key, caller: Caller) -> _Entry:

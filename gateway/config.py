@@ -4,7 +4,6 @@ The docstring under a field becomes its entry in docs/configuration.md. Reading 
 lines and origins, is config_file.py.
 """
 
-import ipaddress
 import re
 from datetime import date
 from typing import Annotated, Literal
@@ -18,6 +17,7 @@ from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
 from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
+from gateway.config_server import LogSection, ServerSection, is_loopback
 from gateway.config_watch import WatchSection
 
 
@@ -28,55 +28,28 @@ def _real_date(text: str) -> str:
     return text
 
 
-class ServerSection(Section):
-    """`[server]`: where the gateway listens and how long it waits."""
-
-    host: str = "127.0.0.1"
-    """Address to bind. Anything but a loopback address needs `[auth.keys]`."""
-    port: int = Field(default=8080, ge=0, le=65_535)
-    """Port to bind; 0 lets the system choose one."""
-    deadline_s: float = Field(default=8.0, gt=0, le=600)
-    """Longest time from a complete body to the answer. The official SDK gives up after 10 s and
-    asks again, so stay below."""
-    body_deadline_s: float = Field(default=30.0, gt=0, le=600)
-    """Longest time a request body may take to arrive before the answer is 408."""
-    keep_alive_s: int = Field(default=65, ge=1, le=3600)
-    """How long an idle connection stays open. The official SDK keeps its own for 30 s."""
-    drain_s: float = Field(default=10.0, ge=0, le=600)
-    """On shutdown: how long accepted requests may still take."""
-    backlog: int = Field(default=2048, ge=1, le=65_535)
-    """Connections the system holds before they are accepted."""
-
-
 class AuthSection(Section):
     """`[auth]`: who may ask. Without keys everyone may, and only a loopback bind is allowed."""
 
     keys: dict[Name, SecretStr] = {}
-    """Key name → bearer key, written as `"${VARIABLE}"` so that the key itself stays out of the
-    file. At least 20 printable characters without blanks."""
+    """Key name → bearer key, written as `"${VARIABLE}"` or `"${file:PATH}"` so that the key itself
+    stays out of this file. At least 20 printable characters without blanks."""
+
+    metrics_keys: dict[Name, SecretStr] = {}
+    """The same for keys that may read `/metrics` and nothing else."""
 
     @model_validator(mode="after")
     def _refuse_weak_keys(self) -> "AuthSection":
-        for name, key in self.keys.items():
+        both = [*self.keys.items(), *self.metrics_keys.items()]
+        for name, key in both:
             if not re.fullmatch(r"[!-~]{20,512}", key.get_secret_value()):
                 raise ValueError(
                     f"the key '{name}' must be 20 to 512 printable ASCII characters without blanks"
                 )
-        values = [key.get_secret_value() for key in self.keys.values()]
+        values = [key.get_secret_value() for _, key in both]
         if len(set(values)) < len(values):
             raise ValueError("two names have the same key; give each its own")
         return self
-
-
-class LogSection(Section):
-    """`[log]`: what is written to standard error."""
-
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    """Least severe event that is written."""
-    format: Literal["text", "json"] = "text"
-    """One line per event, for people or for machines."""
-    access: bool = False
-    """One line per request: method, path, status, milliseconds, request id. Never any content."""
 
 
 class ModelSection(Section):
@@ -181,13 +154,3 @@ class Settings(Section):
                 f"{self.server.deadline_s:g} s (server.deadline_s); make it longer"
             )
         return self
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address bound to `host`."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -1,6 +1,7 @@
 """From a file to settings: where each value came from, and which line is to blame.
 
-Bearer keys are `"${VARIABLE}"` references, resolved here and nowhere else, and never shown.
+Bearer keys are `"${VARIABLE}"` or `"${file:PATH}"` references, resolved here and nowhere else, and
+never shown.
 """
 
 import difflib
@@ -18,7 +19,7 @@ from gateway.config import Settings
 
 Key = tuple[str, ...]
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_REFERENCE = re.compile(r"\$\{(?:file:(?P<file>.+)|(?P<variable>[A-Za-z_][A-Za-z0-9_]*))\}")
 _HEADER = re.compile(r"^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
 _ASSIGNMENT = re.compile(
     r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
@@ -90,22 +91,43 @@ def load(path: Path | None) -> Configuration:
     """
     if path is None:
         return Configuration(Settings(), None, {})
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
-    try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    lines = lines_of(text)
+    tree, lines = _parsed(path)
     _resolve_keys(tree, path, lines)
     try:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise ConfigError("\n".join(_faults(error, path, lines))) from None
     return Configuration(settings, path, lines)
+
+
+def load_address(path: Path | None) -> tuple[str, int]:
+    """`server.host` and `server.port` as `path` has them, whatever else it says.
+
+    Raises:
+        ConfigError: no such file, not TOML.
+    """
+    tree: dict[str, Any] = {} if path is None else _parsed(path)[0]
+    found = tree.get("server")
+    server = found if isinstance(found, dict) else {}
+    default = Settings().server
+    host, port = server.get("host"), server.get("port")
+    return (
+        host if isinstance(host, str) else default.host,
+        port if isinstance(port, int) else default.port,
+    )
+
+
+def _parsed(path: Path) -> tuple[dict[str, Any], dict[Key, int]]:
+    """The file's tables, and the line of each key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    try:
+        return tomllib.loads(text), lines_of(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 
 def lines_of(text: str) -> dict[Key, int]:
@@ -127,27 +149,49 @@ def _parts(dotted: str) -> Key:
 
 
 def _resolve_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:
-    """Put the values of environment variables where `[auth.keys]` refers to them.
+    """Put the values of environment variables and files where the tables of `[auth]` refer to them.
 
     Only there: a value elsewhere would be shown by `tiergate check` or to clients.
     """
     auth = tree.get("auth")
-    keys = auth.get("keys") if isinstance(auth, dict) else None
-    if not isinstance(keys, dict):
-        return  # not what it should be, which validation will say
+    if not isinstance(auth, dict):
+        return
+    for table in ("keys", "metrics_keys"):
+        keys = auth.get(table)
+        if isinstance(keys, dict):  # otherwise validation will say what it should be
+            _resolve(keys, ("auth", table), path, lines)
+
+
+def _resolve(keys: dict[str, Any], table: Key, path: Path, lines: Mapping[Key, int]) -> None:
     for name, value in keys.items():
         if not isinstance(value, str):
             continue
-        place = _place(("auth", "keys", name), path, lines)
+        place = _place((*table, name), path, lines)
         reference = _REFERENCE.fullmatch(value)
         if reference is None:
             raise ConfigError(
                 f"{place}: a key must not stand in the file; "
-                f'put it in an environment variable and write "${{VARIABLE}}" here'
+                f'put it in an environment variable and write "${{VARIABLE}}" here, '
+                f'or in a file of its own and write "${{file:PATH}}"'
             )
-        if not (found := os.environ.get(reference[1])):
-            raise ConfigError(f"{place}: the environment variable {reference[1]} is not set")
-        keys[name] = found
+        keys[name] = _referred(reference, place)
+
+
+def _referred(reference: re.Match[str], place: str) -> str:
+    """What a reference stands for."""
+    if name := reference["variable"]:
+        if not (found := os.environ.get(name)):
+            raise ConfigError(f"{place}: the environment variable {name} is not set")
+        return found
+    try:
+        found = Path(reference["file"]).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
+        sentence = f"the file {reference['file']} cannot be read: {reason}"
+        raise ConfigError(f"{place}: {sentence}") from None
+    if not found:
+        raise ConfigError(f"{place}: the file {reference['file']} is empty")
+    return found
 
 
 def _faults(error: ValidationError, path: Path, lines: Mapping[Key, int]) -> Iterator[str]:

@@ -8,9 +8,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.config import (
     AuthSection,
-    LogSection,
     ModelSection,
-    ServerSection,
     Settings,
 )
 from gateway.config_cascade import CascadeSection, GateSection
@@ -26,6 +24,7 @@ from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
 from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
+from gateway.config_server import LogSection, ServerSection
 from gateway.config_watch import WatchSection
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -63,8 +62,10 @@ that `tiergate` is started in.
 
 - An unknown key, a wrong type or a value out of range stops the start with exit code 2 and a
   sentence that names the file, the line and the key.
-- A bearer key is written as `"${VARIABLE}"` and read from the environment; if the variable is not
-  set, the start stops. Nothing else is read from the environment.
+- A bearer key is written as `"${VARIABLE}"` and read from the environment, or as `"${file:PATH}"`
+  and read from that file; if there is none, the start stops. Nothing else is read from the
+  environment. The environment of a process does not change: a key that `tiergate reload` is to
+  exchange stands in a file.
 - `tiergate check` shows every value in force and where it comes from.
 
 <!-- Written by scripts/reference from the docstrings in gateway/config.py. -->

@@ -1,51 +1,28 @@
 """Events on standard error, as text or JSON lines. Never content, never a key."""
 
-import json
 import logging
 import sys
-import time
+from typing import Any
 
-from gateway.config import LogSection
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
 
-_OWN = ("event", "request_id", "method", "path", "status", "ms", "key", "model", "engine")
+from gateway.config_server import LogSection
+from gateway.passage import STAGES
 
-
-class _Text(logging.Formatter):
-    """`time level message key=value …`"""
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
-        extras = "".join(f" {name}={value}" for name, value in _extras(record).items())
-        line = f"{at} {record.levelname.lower():7} {record.getMessage()}{extras}"
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
-
-
-class _Json(logging.Formatter):
-    """One JSON object per event."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        event = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-            + f".{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "message": record.getMessage(),
-            **_extras(record),
-        }
-        if record.exc_info:
-            event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False)
-
-
-def _extras(record: logging.LogRecord) -> dict[str, object]:
-    return {name: record.__dict__[name] for name in _OWN if name in record.__dict__}
+_OWN = (
+    *("request_id", "method", "path", "status", "ms", "client", "key", "refused", "why", "model"),
+    *("engine", "engines", "questions", "tokens", *(f"{stage}_ms" for stage in STAGES)),
+    *("config", "reloaded", "kept"),
+)
+"""Fields of an event that are written, in this order; whatever else a record holds is not."""
 
 
 def open_log(section: LogSection) -> None:
     """Send this project's and uvicorn's events to standard error in the configured form."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if section.format == "json" else _Text())
+    handler.setFormatter(_formatter(section))
     level = section.level.upper()
     for name in ("tiergate", "uvicorn"):
         logger = logging.getLogger(name)
@@ -53,3 +30,44 @@ def open_log(section: LogSection) -> None:
         logger.propagate = False
         logger.setLevel(level)
     logging.getLogger("uvicorn").setLevel("WARNING" if section.level == "info" else level)
+
+
+def _formatter(section: LogSection) -> logging.Formatter:
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
+    shape: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
+    if section.format == "json":
+        shape += [
+            structlog.processors.format_exc_info,
+            structlog.processors.EventRenamer("message"),
+            structlog.processors.JSONRenderer(serializer=_json),
+        ]
+    else:
+        shape.append(
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                pad_event_to=0,
+                sort_keys=False,
+                timestamp_key="time",
+                # The pretty one prints local variables, and with them what callers sent.
+                exception_formatter=structlog.dev.plain_traceback,
+            )
+        )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_level, stamp, _fields], processors=shape
+    )
+
+
+def _level(_: Any, __: str, event: EventDict) -> EventDict:
+    event["level"] = event["_record"].levelname.lower()
+    return event
+
+
+def _fields(_: Any, __: str, event: EventDict) -> EventDict:
+    """Add what the caller of the logger gave as `extra`, of the fields that we own."""
+    record = event["_record"].__dict__
+    event.update({name: record[name] for name in _OWN if name in record})
+    return event
+
+
+def _json(event: EventDict, **_: Any) -> str:
+    return orjson.dumps(event).decode()

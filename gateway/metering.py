@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
@@ -34,6 +35,7 @@ from gateway.ledger.writer import Writer
 from gateway.rates import Rates
 from gateway.replays import decision_of, numbers_of
 from policies.limits import NOTHING, Exhausted
+from policies.pricing import PriceList
 
 Read: TypeAlias = Callable[[Spending, int | None], Awaitable[Decision]]
 """Decides, with how many questions may go up; `None` = not limited."""
@@ -132,6 +134,10 @@ class Metering:
                 decision = await flight.outcome()
             if decision is not None:
                 return decision
+
+    def reprice(self, prices: PriceList) -> None:
+        """Charge what ends from now on by these prices."""
+        self._terms = replace(self._terms, prices=prices, price_version=prices.version)
 
     def retire_idle(self) -> None:
         """Give up room in budgets that nobody needs at the moment."""

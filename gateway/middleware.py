@@ -1,20 +1,22 @@
-"""Pure ASGI around every request: an id on the response, the access log, the last resort."""
+"""Pure ASGI around every request: an id and timings on the response, the log, the last resort."""
 
 import itertools
 import logging
 import re
 import secrets
-import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gateway.journal import Journal
 from gateway.leash import CallerLeft
+from gateway.passage import Passage
 
-_LOG = logging.getLogger("tiergate.access")
 _ERRORS = logging.getLogger("tiergate")
 
 ID_HEADER = b"x-typesafe-request-id"
 """The only id header that the official SDKs read."""
+PASSAGE = "tiergate.passage"
+"""Where a scope holds its `Passage`."""
 
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._:-]+")
 _MAX_ID_BYTES = 128
@@ -24,9 +26,9 @@ _FALLBACK = b'{"detail":{"error_type":"server_error","message":"Internal error."
 class RequestMiddleware:
     """Gives each HTTP request an id and answers for whatever nobody else caught."""
 
-    def __init__(self, app: ASGIApp, *, access_log: bool) -> None:
+    def __init__(self, app: ASGIApp, *, journal: Journal) -> None:
         self._app = app
-        self._access_log = access_log
+        self._journal = journal
         # One random draw for all requests: os.urandom gives the interpreter's lock away, and a
         # lane's thread would take it in the middle of every request.
         self._prefix = b"req_" + secrets.token_hex(8).encode()
@@ -38,14 +40,19 @@ class RequestMiddleware:
             return
         request_id = _given_id(scope) or b"%b%08x" % (self._prefix, next(self._numbers))
         scope["tiergate.request_id"] = request_id
-        begun_s = time.perf_counter()
+        scope[PASSAGE] = passage = Passage(request_id)
+        self._journal.metrics.begun += 1
         status = 0
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (ID_HEADER, request_id)]
+                message["headers"] = [
+                    *message["headers"],
+                    (ID_HEADER, request_id),
+                    (b"server-timing", passage.server_timing),
+                ]
             await send(message)
 
         try:
@@ -59,8 +66,7 @@ class RequestMiddleware:
             await send_with_id(_START)
             await send_with_id({"type": "http.response.body", "body": _FALLBACK})
         finally:
-            if self._access_log:
-                _log(scope, status, request_id, time.perf_counter() - begun_s)
+            self._journal.end(scope, passage, status)
 
 
 _START: Message = {
@@ -79,16 +85,3 @@ def _given_id(scope: Scope) -> bytes:
         if name in (ID_HEADER, b"x-request-id"):
             return _UNSAFE.sub(b"", value)[:_MAX_ID_BYTES]
     return b""
-
-
-def _log(scope: Scope, status: int, request_id: bytes, took_s: float) -> None:
-    _LOG.info(
-        "request",
-        extra={
-            "method": scope["method"],
-            "path": scope["path"][:256].encode("unicode_escape").decode(),
-            "status": status,
-            "ms": round(took_s * 1000, 2),
-            "request_id": request_id.decode(),
-        },
-    )

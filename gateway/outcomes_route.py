@@ -14,12 +14,13 @@ from engines.contract import EngineError
 from gateway.body import head, read_body
 from gateway.dialects.outcomes import PATH
 from gateway.errors import Refusal
+from gateway.metrics import Metrics
 from gateway.outcomes import outcomes_answer
 
 if TYPE_CHECKING:
     from gateway.app import Services
 
-Refused: TypeAlias = Callable[[Refusal | EngineError, Scope], Response]
+Refused: TypeAlias = Callable[[Refusal | EngineError, Scope, Metrics], Response]
 
 
 def outcome_routes(services: "Services", refused: Refused) -> list[Route]:
@@ -34,7 +35,7 @@ def outcome_routes(services: "Services", refused: Refused) -> list[Route]:
                 body = await read_body(about, request.receive, services.body, share)
                 found = await outcomes_answer(services.books, caller, body)
         except Refusal as error:
-            return refused(error, request.scope)
+            return refused(error, request.scope, services.metrics)
         return Response(orjson.dumps(found), media_type="application/json")
 
     return [Route(prefix + PATH, outcomes, methods=["POST"]) for prefix in ("", "/v1")]

@@ -1,7 +1,9 @@
 """The HTTP surface: which path leads to what."""
 
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 
 import orjson
 from starlette.applications import Starlette
@@ -16,15 +18,22 @@ from gateway.admin import ROUTES, Action, Desk, admin_answer
 from gateway.app import Ask, Services, refused
 from gateway.body import head, read_body
 from gateway.cards import model_list
+from gateway.config_server import is_loopback
 from gateway.dashboard.routes import dashboard_routes
 from gateway.dashboard.terms import PageTerms
 from gateway.dialects import systemone
 from gateway.errors import Refusal, refusal
+from gateway.exposition import exposition
 from gateway.middleware import RequestMiddleware
 from gateway.outcomes_route import outcome_routes
 from gateway.readiness import readiness
 from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
+
+METRICS_PATH = "/metrics"
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(
@@ -32,95 +41,141 @@ def build_app(
 ) -> "StraightApp":
     """The ASGI application; without a `page` there is no `/ui`.
 
-    It opens and closes nothing; see wiring.py.
+    It opens and closes nothing; see serving.py.
     """
-
-    async def models(request: Request) -> Response:
-        try:
-            services.caller(request).require("decide")
-            services.plan(None)
-        except Refusal as error:
-            return refused(error, request.scope)
-        return _json(model_list(services.cards))
-
-    async def usage(request: Request) -> Response:
-        try:
-            caller = services.caller(request)
-            now_s = time.time()
-            found = await usage_answer(services.books, caller, request.query_params, now_s)
-        except Refusal as error:
-            return refused(error, request.scope)
-        return _json(found)
-
-    def admin(action: Action) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            try:
-                caller = services.caller(request)
-                caller.require("admin")
-                with services.body.room.share() as share:
-                    body = await read_body(head({}), request.receive, services.body, share)
-                desk = Desk(services.books, tuple(services.plans), services.unpriced)
-                name = request.path_params.get("name", "")
-                found = await admin_answer(action, caller, desk, name, body)
-            except Refusal as error:
-                return refused(error, request.scope)
-            return _json(found, 201 if action == "create" else 200)
-
-        return endpoint
-
-    async def health(_: Request) -> Response:
-        return _json({"status": "ok"})
-
-    async def ready(_: Request) -> Response:
-        status, engines = readiness(services.ready, services.engines, services.healths)
-        held = {name: one.state for name, one in services.promises.items()}
-        state = {"status": status, "engines": engines, "promises": held}
-        return _json(state, 200 if status == "ready" else 503)
-
+    journal = services.journal
+    journal.access_log = access_log
     ask = Ask(services)
+    asks: list[Route] = []
     routes: list[BaseRoute] = []
     for prefix in ("", "/v1"):  # clients that were told `…/v1` as their base ask for /v1/v1/…
-        routes.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
-        routes.append(Route(prefix + "/v1/models", models))
-        routes.append(Route(prefix + USAGE_PATH, usage))
+        asks.append(Route(prefix + systemone.PATH, ask, methods=["POST"]))
+        routes.append(Route(prefix + "/v1/models", _guarded(services, _models(services))))
+        routes.append(Route(prefix + USAGE_PATH, _guarded(services, _usage(services))))
     routes += outcome_routes(services, refused)
-    routes += [Route("/health", health), Route("/ready", ready)]
-    routes += [Route(path, admin(action), methods=[method]) for method, path, action in ROUTES]
+    for method, path, action in ROUTES:
+        admin = _guarded(services, _admin(services, action))
+        routes.append(Route(path, admin, methods=[method]))
+    routes.append(Route("/health", _health))
+    routes.append(Route("/ready", _ready(services)))
+    routes.append(Route(METRICS_PATH, _guarded(services, _metrics(services))))
     if page is not None:
         routes += dashboard_routes(services, page, ask)
     app = Starlette(
-        routes=routes,
-        middleware=[Middleware(RequestMiddleware, access_log=access_log)],
-        exception_handlers={HTTPException: _unrouted},
+        routes=[*asks, *routes],
+        middleware=[Middleware(RequestMiddleware, journal=journal)],
+        exception_handlers={HTTPException: _unrouted(services)},
     )
     app.router.redirect_slashes = False  # SDKs do not follow, or lose the body when they do
-    return StraightApp(app, RequestMiddleware(ask, access_log=access_log))
+    return StraightApp(app, RequestMiddleware(ask, journal=journal), asks)
+
+
+def _guarded(services: Services, work: Endpoint) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await work(request)
+        except Refusal as error:
+            return refused(error, request.scope, services.metrics)
+
+    return endpoint
+
+
+def _models(services: Services) -> Endpoint:
+    async def models(request: Request) -> Response:
+        services.caller(request).require("decide")
+        services.plan(None)
+        return _json(model_list(services.cards))
+
+    return models
+
+
+def _usage(services: Services) -> Endpoint:
+    async def usage(request: Request) -> Response:
+        caller = services.caller(request)
+        asked = request.query_params
+        return _json(await usage_answer(services.books, caller, asked, time.time()))
+
+    return usage
+
+
+def _admin(services: Services, action: Action) -> Endpoint:
+    async def admin(request: Request) -> Response:
+        caller = services.caller(request)
+        caller.require("admin")
+        with services.body.room.share() as share:
+            body = await read_body(head({}), request.receive, services.body, share)
+        desk = Desk(services.books, tuple(services.plans), services.unpriced)
+        name = request.path_params.get("name", "")
+        found = await admin_answer(action, caller, desk, name, body)
+        return _json(found, 201 if action == "create" else 200)
+
+    return admin
+
+
+def _metrics(services: Services) -> Endpoint:
+    async def metrics(request: Request) -> Response:
+        services.caller(request).require("metrics")
+        media_type, text = await exposition(services, request.headers.get("accept", ""))
+        return Response(text, headers={"content-type": media_type})
+
+    return metrics
+
+
+async def _health(_: Request) -> Response:
+    return _json({"status": "ok"})
+
+
+def _ready(services: Services) -> Endpoint:
+    async def ready(request: Request) -> Response:
+        status, engines = readiness(services.ready, services.engines, services.healths)
+        if services.leaving:
+            status = "leaving"
+        held = {name: one.state for name, one in services.promises.items()}
+        state: dict[str, object] = {"status": status, "engines": engines, "promises": held}
+        if _is_local(request):
+            state["process"] = {"pid": os.getpid(), "reloaded": asdict(services.reloaded)}
+        return _json(state, 200 if status == "ready" else 503)
+
+    return ready
 
 
 class StraightApp:
     """Sends the busiest request past the framework's own middleware and router."""
 
-    def __init__(self, app: Starlette, ask: ASGIApp) -> None:
+    def __init__(self, app: Starlette, ask: ASGIApp, asks: Sequence[Route]) -> None:
         self.routes = app.routes
         """Every route, the straight ones among them."""
         self._app = app
         self._ask = ask
-        self._paths = {systemone.PATH, "/v1" + systemone.PATH}
+        self._asks = {route.path: route for route in asks}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        straight = scope.get("path") in self._paths and scope.get("method") == "POST"
-        await (self._ask if straight else self._app)(scope, receive, send)
+        route = self._asks.get(scope.get("path", ""))
+        if route is None or scope.get("method") != "POST":
+            await self._app(scope, receive, send)
+            return
+        scope["route"] = route
+        await self._ask(scope, receive, send)
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+def _is_local(request: Request) -> bool:
+    """Whether the request comes from this machine, and from no proxy on it."""
+    client = request.client
+    local = client is not None and is_loopback(client.host)
+    return local and not any("forwarded" in name for name in request.headers)
+
+
+def _unrouted(services: Services) -> Callable[[Request, Exception], Awaitable[Response]]:
     """404 and 405 as JSON, with the methods that would do."""
-    if isinstance(error, HTTPException) and error.status_code == 405:
-        allow = dict(error.headers or {})
-        return refused(
-            refusal("method_not_allowed", f"{request.method} is not allowed here.", **allow),
-            request.scope,
-        )
-    return refused(refusal("not_found", "There is nothing at this path."), request.scope)
+
+    async def unrouted(request: Request, error: Exception) -> Response:
+        found = refusal("not_found", "There is nothing at this path.")
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            sentence = f"{request.method} is not allowed here."
+            found = refusal("method_not_allowed", sentence, **dict(error.headers or {}))
+        return refused(found, request.scope, services.metrics)
+
+    return unrouted
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -55,6 +55,11 @@ class Vigil:
         self._accounts = accounts
         self._clock = clock
 
+    def watch(self, plans: Collection[Plan], terms: TrialTerms) -> None:
+        """From now on look after these plans and no others, by these terms."""
+        self._plans = plans
+        self._terms = terms
+
     async def took(self, given: Given) -> None:
         """Keep what another engine read, charge it, and do what its evidence demands."""
         at_s = self._clock()

@@ -8,14 +8,15 @@ from contextlib import asynccontextmanager, contextmanager
 from gateway.app import Services
 from gateway.auth import KeyRing
 from gateway.charging import Terms
-from gateway.config import Settings, is_loopback
+from gateway.config import Settings
 from gateway.config_file import ConfigError
 from gateway.config_prices import engine_prices
+from gateway.config_server import is_loopback
 from gateway.ledger.books import Books
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.retention import keep_forgetting, keep_pruned
 from gateway.ledger.sqlite import SqliteStore
-from gateway.ledger.store import Key, StoreError
+from gateway.ledger.store import Key, Keys, StoreError
 from gateway.metering import Metering
 
 _TIDY_EVERY_S = 1.0
@@ -29,6 +30,12 @@ class NoLedger(Exception):
 def static_keys(settings: Settings) -> dict[str, str]:
     """Name → bearer key of `[auth.keys]`."""
     return {name: key.get_secret_value() for name, key in settings.auth.keys.items()}
+
+
+def key_ring(settings: Settings, source: Keys | None = None) -> KeyRing:
+    """The keys of the configuration, and those of `source`. Raises: StoreError."""
+    scrapers = {name: key.get_secret_value() for name, key in settings.auth.metrics_keys.items()}
+    return KeyRing(static_keys(settings), source, scrapers=scrapers)
 
 
 def open_store(settings: Settings) -> SqliteStore:
@@ -62,9 +69,7 @@ def open_books(settings: Settings, services: Services) -> Iterator[None]:
         return
     books = Books(lambda: open_store(settings), interval_s=ledger.interval_ms / 1000)
     try:
-        services.ring = _ring(settings, books)
-        _refuse_open_door(settings, services.ring)
-        _refuse_unpriced(settings, services.ring.keys)
+        services.ring = renewed_ring(settings, books)
         prices = engine_prices(settings.prices)
         terms = Terms(
             calendar=Calendar(ledger.timezone),
@@ -76,11 +81,11 @@ def open_books(settings: Settings, services: Services) -> Iterator[None]:
             text_bytes=ledger.text_bytes if ledger.store_text else 0,
         )
         services.metering = Metering(books.writer, services.rates, terms)
-        services.books = books
+        services.books, services.calendar = books, terms.calendar
         services.unpriced = prices.unpriced(list(settings.engines), time.time())
         yield
     finally:
-        services.metering = services.books = None
+        services.metering = services.books = services.calendar = None
         books.close()
 
 
@@ -112,11 +117,28 @@ async def _tidied(books: Books, metering: Metering) -> None:
         books.sweep(time.time())
 
 
-def _ring(settings: Settings, books: Books) -> KeyRing:
+def renewed_ring(settings: Settings, books: Books | None) -> KeyRing:
+    """The keys of the configuration and of the ledger, if there is one.
+
+    Raises:
+        ConfigError: see `open_books`.
+        NoLedger: the store cannot be read.
+    """
     try:
-        return KeyRing(static_keys(settings), books.source)
+        ring = key_ring(settings, None if books is None else books.source)
     except StoreError as error:
         raise NoLedger(f"ledger.path: {error}") from error
+    _refuse_open_door(settings, ring)
+    _refuse_unpriced(settings, ring.keys)
+    return ring
+
+
+def reprice(settings: Settings, services: Services) -> None:
+    """From now on charge by the prices of these settings."""
+    prices = engine_prices(settings.prices)
+    if services.metering is not None:
+        services.metering.reprice(prices)
+        services.unpriced = prices.unpriced(list(settings.engines), time.time())
 
 
 def _refuse_open_door(settings: Settings, ring: KeyRing) -> None:

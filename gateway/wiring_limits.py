@@ -7,10 +7,14 @@ from gateway.dialects.systemone_text import TextLimits
 from gateway.room import Room
 
 
-def body_limits(settings: Settings) -> BodyLimits:
-    """What reading bodies may cost, with an empty room for all of them."""
+def body_limits(settings: Settings, room: Room | None = None) -> BodyLimits:
+    """What reading bodies may cost, with an empty room for all of them.
+
+    Or with the `room` that bodies are in already, if it is as large as the settings want.
+    """
     limits = settings.limits
-    room = Room(limits.max_bodies_bytes)
+    if room is None or room.max_bytes != limits.max_bodies_bytes:
+        room = Room(limits.max_bodies_bytes)
     return BodyLimits(limits.max_body_bytes, settings.server.body_deadline_s, room)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gateway.app import Services
@@ -38,11 +38,11 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
         NoLedger: the ledger cannot be used.
     """
     books, watch = services.books, settings.watch
-    plans = {plan for plan in services.plans.values() if len(plan.tiers) > 1}
+    plans = _cascades(services)
     if books is None or not watch.log or not plans:
         yield
         return
-    terms = TrialTerms(allowed_disagreement(settings, services, plans), watch.false_alarm)
+    terms = _terms(settings, services, plans)
     accounts = Accounts(engine_prices(settings.prices), Calendar(settings.ledger.timezone))
     vigil = Vigil(books, plans, terms, accounts)
     services.vigil = vigil
@@ -65,6 +65,28 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
         for chore in chores:
             chore.cancel()
         await asyncio.gather(*chores, return_exceptions=True)
+
+
+def watch_again(services: Services, settings: Settings) -> None:
+    """Have whoever watches look after the plans that are there now. Alarms hold for them too.
+
+    Raises:
+        ConfigError: the policy cannot be read.
+    """
+    if services.vigil is None:
+        return
+    plans = _cascades(services)
+    services.vigil.watch(plans, _terms(settings, services, plans))
+    with suppress(StoreError):  # the watch reads them again in a few seconds
+        services.vigil.obey()
+
+
+def _cascades(services: Services) -> set[Plan]:
+    return {plan for plan in services.plans.values() if len(plan.tiers) > 1}
+
+
+def _terms(settings: Settings, services: Services, plans: set[Plan]) -> TrialTerms:
+    return TrialTerms(allowed_disagreement(settings, services, plans), settings.watch.false_alarm)
 
 
 def allowed_disagreement(

@@ -21,6 +21,7 @@ from gateway.cli import (
     models,
     policy,
     question,
+    reload,
     replay,
     serve,
     threshold,
@@ -34,7 +35,7 @@ from gateway.wiring_ledger import NoLedger
 
 _COMMANDS = (
     *(serve, ask, check, models, keys, usage, engine, fit),
-    *(question, calibrate, policy, threshold, audit, replay, drift, alarms),
+    *(question, calibrate, policy, threshold, audit, replay, drift, alarms, reload),
 )
 
 

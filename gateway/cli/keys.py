@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
     create = _action(actions, "create", "make a key; its text is shown once", _create)
     create.add_argument("name")
     create.add_argument("--expires", metavar="90d", help="how long it lasts: 90d, 24h, 30m")
-    create.add_argument("--scopes", metavar="A,B", help="of decide, usage, admin")
+    create.add_argument("--scopes", metavar="A,B", help="of decide, usage, metrics, admin")
     create.add_argument("--models", metavar="A,B", help="only these models; default: all")
     create.add_argument("--confidence", choices=issuing.FORMULAS, help="default: jev")
     _add_limits(create)

@@ -2,15 +2,16 @@
 
 import argparse
 import asyncio
+from dataclasses import replace
 
 import uvloop
 
 from gateway.cli.grammar import Commands, add_config
 from gateway.cli.loading import loading_bar
-from gateway.config_file import configuration_path, load
+from gateway.config_file import Configuration, configuration_path, load
 from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
-from gateway.wiring import bind, serve
+from gateway.serving import Outside, bind, serve
 
 _EXAMPLE = """\
 tiergate is listening on {url}{auth}
@@ -47,10 +48,12 @@ def _port(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Serve; 0 after a clean stop."""
-    settings = load(configuration_path(chosen.config)).settings
-    if chosen.port is not None:
-        server = settings.server.model_copy(update={"port": chosen.port})
-        settings = settings.model_copy(update={"server": server})
+    path = configuration_path(chosen.config)
+
+    def read() -> Configuration:
+        return _on_port(load(path), chosen.port)
+
+    settings = read().settings
     open_log(settings.log)
     raise_descriptor_limit()
     listener = bind(settings)
@@ -67,5 +70,14 @@ def run(chosen: argparse.Namespace) -> int:
         loading_bar() as loaded,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(serve(settings, listener, greet, loaded))
+        runner.run(serve(settings, listener, greet, Outside(loaded, read)))
     return 0
+
+
+def _on_port(configuration: Configuration, port: int | None) -> Configuration:
+    """The same with another port, if there is one."""
+    settings = configuration.settings
+    if port is None:
+        return configuration
+    server = settings.server.model_copy(update={"port": port})
+    return replace(configuration, settings=settings.model_copy(update={"server": server}))

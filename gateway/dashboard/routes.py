@@ -174,7 +174,7 @@ async def _asked_to_log_in(
 
 def _login(house: House) -> Callable[..., Any]:
     async def endpoint(request: Request) -> Response:
-        client = request.client.host if request.client else ""
+        client = house.services.proxies.client_of(request.scope)
         try:
             house.visits.admit_try(client, time.monotonic())
             body = house.services.body

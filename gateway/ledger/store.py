@@ -16,7 +16,7 @@ from gateway.ledger.reports import Reports
 from policies.confidence import Formula
 from policies.limits import Amounts, Limits
 
-Scope: TypeAlias = Literal["decide", "usage", "admin"]
+Scope: TypeAlias = Literal["decide", "usage", "metrics", "admin"]
 
 
 @dataclass(frozen=True, slots=True)

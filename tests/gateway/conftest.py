@@ -78,7 +78,7 @@ def gateway() -> Gateway:
         try:
             with open_books(chosen, services):
                 page = page_terms(chosen)
-                app = build_app(services, access_log=False, page=page)
+                app = build_app(services, access_log=chosen.log.access, page=page)
                 transport = httpx.ASGITransport(app)
                 yield httpx.AsyncClient(transport=transport, base_url="http://gateway")
         finally:

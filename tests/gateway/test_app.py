@@ -10,8 +10,9 @@ import pytest
 from pydantic import SecretStr
 
 from engines.scripted import ScriptedEngine
-from gateway.config import AuthSection, ServerSection
+from gateway.config import AuthSection
 from gateway.config_limits import LimitsSection
+from gateway.config_server import ServerSection
 from tests.gateway.conftest import ASK, Gateway, body_of, settings_of
 
 JSON = {"content-type": "application/json"}

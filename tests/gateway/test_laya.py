@@ -15,8 +15,9 @@ from engines.contract import Reading
 from engines.lane import rows
 from engines.laya.engine import LayaEngine
 from gateway import wiring, wiring_engines
-from gateway.config import LogSection, ModelSection, Settings
+from gateway.config import ModelSection, Settings
 from gateway.config_engines import LayaEngineSection
+from gateway.config_server import LogSection
 from gateway.logs import open_log
 from gateway.routes import build_app
 from tests.engines.laya.golden import GOLDENS

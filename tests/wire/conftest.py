@@ -1,7 +1,6 @@
 """Gateways and clients for the wire tests."""
 
 import importlib.util
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Literal
 import httpx
 import pytest
 from typesafe_sdk import RetryPolicy, TypeSafeClient
+
+from tests.needs import without
 
 from .serving import (
     CASCADE,
@@ -37,19 +38,15 @@ CONFIGS = {
 """Engine → a configuration without keys."""
 
 
-def _without(reason: str) -> None:
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-
-
 def need(engine: str) -> None:
     """Skips the test when what the engine runs on is not installed; in CI that is a failure."""
     if engine in ("starter", "cascade") and importlib.util.find_spec("onnxruntime") is None:
-        _without("the embedded engine needs the extra 'cpu'")
+        without("the embedded engine needs the extra 'cpu'")
     if engine == "clef" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        _without("the large engine needs the extra 'clef'")
+        without("the large engine needs the extra 'clef'")
     if engine in ("laya", "cascade"):
         if importlib.util.find_spec("onnx") is None:
-            _without("importing a checkpoint needs the extra 'laya'")
+            without("importing a checkpoint needs the extra 'laya'")
         if not CHECKPOINT.exists():
             shutil.copytree(_GOLDENS / CHECKPOINT.name, CHECKPOINT)
 

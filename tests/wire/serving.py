@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,108 +18,33 @@ from unittest import mock
 import uvicorn
 
 from engines.scripted import ScriptedEngine
-from gateway import wiring, wiring_engines
+from gateway import serving, wiring_engines
 from gateway.config import Settings
+
+from .configs import CASCADE, CHECKPOINT, CLEF, KEY, LAYA, PATIENT, SCRIPTED, STARTER, keyed
 
 _URL = re.compile(r"https?://\S+:(\d+)")
 _START_S = 60.0
 _STOP_S = 20.0
 
-SCRIPTED = """
-default_model = "scripted"
-
-[auth.keys]
-
-[engines.scripted]
-kind = "scripted"
-
-[models.scripted]
-engine = "scripted"
-aliases = ["jev-latest", "jev-preview"]
-"""
-"""A configuration whose engine answers from a hash."""
-
-STARTER = (Path(__file__).parents[2] / "config.toml").read_text(encoding="utf-8")
-"""The configuration as it is shipped: the embedded engine, every setting at its default."""
-
-CHECKPOINT = Path(__file__).parents[2] / "build/checkpoints/tiny-english"
-"""Where `need` puts a tiny checkpoint; its import is written beside it."""
-
-LAYA = f"""
-default_model = "laya"
-
-[auth.keys]
-
-[engines.laya]
-kind = "laya"
-path = "{CHECKPOINT}"
-language = "any"
-tournament = 16
-max_tokens = 2048
-head_max_tokens = 512
-on_overflow = "truncate"
-
-[models.laya]
-engine = "laya"
-aliases = ["jev-latest", "jev-preview"]
-"""
-"""A configuration with a tiny checkpoint of random weights.
-
-Its tokenizer takes a token for each byte of most scripts, so an option in Japanese has more than
-the 48 that Laya reads of one: truncating is allowed here.
-"""
-
-CASCADE = (
-    LAYA.replace('default_model = "laya"', 'default_model = "cascade"').split("[models.laya]")[0]
-    + """
-[engines.starter]
-kind = "starter"
-
-[models.cascade]
-tiers = ["starter", "laya"]
-aliases = ["jev-latest", "jev-preview"]
-
-[cascade]
-default_floor = 0.6
-"""
-)
-"""A cascade of the embedded engine and the tiny checkpoint."""
-CLEF = f"""
-default_model = "clef"
-
-[server]
-deadline_s = 60.0
-
-[auth.keys]
-
-[engines.clef]
-kind = "clef"
-path = "{Path(__file__).parents[1] / "data/clef/tiny-clef"}"
-devices = ["cpu"]
-precision = "fp32"
-threads = 1
-
-[models.clef]
-engine = "clef"
-aliases = ["jev-latest", "jev-preview"]
-"""
-"""A configuration with a tiny Clef checkpoint of random weights, each question read by itself.
-
-Patient: 255 options are 9,000 tokens, on a machine that may be busy with other things.
-"""
-
-PATIENT = STARTER.replace("deadline_s = 8.0\n", "deadline_s = 60.0\n", 1)
-"""The same for a machine that is busy with other things: an answer may take a minute."""
-
-KEY = "wire-test-key-0123456789abcdef"
-"""The bearer key of `keyed` configurations, through the variable `WIRE_KEY`."""
-
-
-def keyed(config: str) -> str:
-    """The same configuration, but with the key `KEY`."""
-    table = "[auth.keys]\n"
-    assert table in config
-    return config.replace(table, table + 'bench = "${WIRE_KEY}"\n')
+__all__ = [
+    "CASCADE",
+    "CHECKPOINT",
+    "CLEF",
+    "KEY",
+    "LAYA",
+    "PATIENT",
+    "SCRIPTED",
+    "STARTER",
+    "Address",
+    "Gateway",
+    "Running",
+    "Watched",
+    "keyed",
+    "process",
+    "running",
+    "thread",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,47 +62,79 @@ class Address:
         return f"http://{self.host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A gateway in a process of its own."""
+
+    address: Address
+    child: "subprocess.Popen[str]"
+    config: Path
+    log: Path
+    """Standard error."""
+
+    @property
+    def url(self) -> str:
+        """Root of every route, without a slash at the end."""
+        return self.address.url
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self.child.pid
+
+
 @contextmanager
 def process(config: str, folder: Path, *before: str) -> Iterator[Address]:
-    """`tiergate serve` with this configuration on a free port; ended by SIGTERM.
+    """The address of `running`."""
+    with running(config, folder, before=before) as one:
+        yield one.address
+
+
+@contextmanager
+def running(
+    config: str,
+    folder: Path,
+    *,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    hang_up: bool = False,
+    before: Sequence[str] = (),
+) -> Iterator[Running]:
+    """`tiergate serve` with this configuration, by default on a free port; ended by SIGTERM.
+
+    With `hang_up` it gets a SIGHUP as soon as it listens.
 
     `before`: words in front of the command, for what runs it.
 
     Raises:
         AssertionError: it does not start, or does not end cleanly; with what it logged.
     """
-    path = folder / "config.toml"
+    path, log = folder / "config.toml", folder / "log.txt"
     path.write_text(config, encoding="utf-8")
-    log = folder / "log.txt"
-    command = [
-        *before,
-        sys.executable,
-        "-m",
-        "gateway",
-        "serve",
-        "--config",
-        str(path),
-        "--port",
-        "0",
-    ]
+    command = [*before, sys.executable, "-m", "gateway", "serve", "--config", str(path)]
+    variables = {"WIRE_KEY": KEY, "PYTHONUNBUFFERED": "1", **(environment or {})}
     with (
-        log.open("wb") as errors,
+        log.open("ab") as errors,
         subprocess.Popen(
-            command,
+            [*command, "--port", str(port)],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={**os.environ, "WIRE_KEY": KEY, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, **variables},
         ) as child,
     ):
         watchdog = threading.Timer(_START_S, child.kill)
         watchdog.start()
         try:
             assert child.stdout is not None
+            if hang_up:
+                while "loading" not in log.read_text():
+                    assert child.poll() is None, f"the gateway did not start:\n{log.read_text()}"
+                child.send_signal(signal.SIGHUP)
             greeting = next(filter(None, map(_URL.search, child.stdout)), None)
             watchdog.cancel()
             assert greeting is not None, f"the gateway did not start:\n{log.read_text()}"
-            yield Address("127.0.0.1", int(greeting[1]), child.pid)
+            yield Running(Address("127.0.0.1", int(greeting[1]), child.pid), child, path, log)
         finally:
             watchdog.cancel()
             child.send_signal(signal.SIGTERM)
@@ -246,8 +203,8 @@ def thread(
     ready: Future[asyncio.AbstractEventLoop] = Future()
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(wiring_engines, "open_engine", return_value=engine))
-        stack.enter_context(mock.patch.object(wiring, "_Server", _remembering(servers)))
-        listener = wiring.bind(settings)
+        stack.enter_context(mock.patch.object(serving, "_Server", _remembering(servers)))
+        listener = serving.bind(settings)
         runner = threading.Thread(target=_run, args=(settings, listener, ready), daemon=True)
         runner.start()
         stack.callback(runner.join, _STOP_S)
@@ -260,7 +217,7 @@ def thread(
 def _run(settings: Settings, listener: Any, ready: "Future[asyncio.AbstractEventLoop]") -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        await wiring.serve(settings, listener, lambda _: ready.set_result(loop))
+        await serving.serve(settings, listener, lambda _: ready.set_result(loop))
 
     try:
         asyncio.run(main())
@@ -271,9 +228,9 @@ def _run(settings: Settings, listener: Any, ready: "Future[asyncio.AbstractEvent
 
 
 def _remembering(servers: list[uvicorn.Server]) -> type[uvicorn.Server]:
-    class Remembered(wiring._Server):
-        def __init__(self, config: uvicorn.Config) -> None:
-            super().__init__(config)
+    class Remembered(serving._Server):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
             servers.append(self)
 
     return Remembered

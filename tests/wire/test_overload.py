@@ -251,7 +251,7 @@ def test_t42_an_answer_is_compressed_only_when_the_caller_takes_it(accepted: str
 def test_a_cold_gateway_says_503_and_when_to_come_back(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gateway.wiring.install", _nothing)
+    monkeypatch.setattr("gateway.serving.install", _nothing)
 
     with thread(Watched()) as gateway:
         method = "POST" if path == "/v1/systemone" else "GET"

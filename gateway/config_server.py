@@ -1,0 +1,64 @@
+"""`[server]` and `[log]`: where the gateway listens, whom it believes, what it writes."""
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from gateway.config_section import Section
+from gateway.proxies import network_of
+
+
+def _network(text: str) -> str:
+    network_of(text)
+    return text
+
+
+class ServerSection(Section):
+    """`[server]`: where the gateway listens and how long it waits."""
+
+    host: str = "127.0.0.1"
+    """Address to bind. Anything but a loopback address needs `[auth.keys]`."""
+    port: int = Field(default=8080, ge=0, le=65_535)
+    """Port to bind; 0 lets the system choose one."""
+    deadline_s: float = Field(default=8.0, gt=0, le=600)
+    """Longest time from a complete body to the answer. The official SDK gives up after 10 s and
+    asks again, so stay below."""
+    body_deadline_s: float = Field(default=30.0, gt=0, le=600)
+    """Longest time a request body may take to arrive before the answer is 408."""
+    keep_alive_s: int = Field(default=65, ge=1, le=3600)
+    """How long an idle connection stays open. The official SDK keeps its own for 30 s."""
+    drain_s: float = Field(default=10.0, ge=0, le=600)
+    """On shutdown: how long accepted requests may still take."""
+    leave_s: float = Field(default=0.0, ge=0, le=600)
+    """On SIGTERM: how long requests are still taken while `/ready` says 503 already, so that
+    whoever stands in front sends them elsewhere; over its health check's interval."""
+    backlog: int = Field(default=2048, ge=1, le=65_535)
+    """Connections the system holds before they are accepted."""
+    trusted_proxies: tuple[Annotated[str, AfterValidator(_network)], ...] = Field(
+        default=(), strict=False
+    )
+    """Addresses or networks, e.g. `"127.0.0.1"` or `"10.0.0.0/8"`, whose X-Forwarded-For is
+    believed when it says where a request comes from."""
+
+
+class LogSection(Section):
+    """`[log]`: what is written to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe event that is written."""
+    format: Literal["text", "json"] = "text"
+    """One line per event, for people or for machines."""
+    access: bool = False
+    """One line per request: method, path, status, client, request id, key id, model, engines,
+    tokens, milliseconds by stage. Never any content."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address bound to `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
