@@ -10,19 +10,16 @@ through a condition variable costs twice as much.
 """
 
 import asyncio
-import enum
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from engines.contract import Broken, Busy, Engine, Inquiry, Prepared, Tally
-from engines.ticket import Readings, Ticket, as_engine_error, fault_of
+from engines.ticket import Readings, Signal, Ticket, as_engine_error, emptied, fault_of
 
 _MIN_RETRY_S, _MAX_RETRY_S = 0.1, 10.0
 _SIZES = 12
@@ -48,15 +45,6 @@ def batches(max_batch_tokens: int) -> Shape:
     return Shape(1, max_batch_tokens)
 
 
-class _Signal(enum.Enum):
-    """What stands in a queue beside tickets and pieces."""
-
-    HELP = enum.auto()
-    """Some ticket has pieces left that a free worker may read."""
-    STOP = enum.auto()
-    """Nothing follows; the thread may end."""
-
-
 _Pieces = list[tuple[Ticket, Prepared]]
 
 
@@ -71,10 +59,14 @@ class Lane:
         """Whether new inquiries are refused because the lane is closing."""
         self._workers, self._max_batch_tokens = shape.workers, shape.max_batch_tokens
         self.max_waiting = max_waiting
-        self._asked: SimpleQueue[Ticket | _Signal] = SimpleQueue()
-        self._prepared: SimpleQueue[tuple[Ticket, Prepared] | _Signal] = SimpleQueue()
+        self._asked: SimpleQueue[Ticket | Signal] = SimpleQueue()
+        self._prepared: SimpleQueue[tuple[Ticket, Prepared] | Signal] = SimpleQueue()
         self._shared: deque[Ticket] = deque()
         self._idle, self._pace_s = 0, 0.0
+        self._ahead = 0
+        """Tickets prepared for batches, none of whose pieces was taken yet."""
+        self._since_s: dict[int, float] = {}
+        """Thread → when the read that it is in began."""
         self.batch_sizes = [0] * (_SIZES if shape.max_batch_tokens else 0)
         """Batches read so far of 1, 2, up to 4, up to 8 … pieces; empty without batches."""
         self._lock = threading.Lock()
@@ -91,7 +83,7 @@ class Lane:
     @property
     def waiting(self) -> int:
         """Inquiries accepted and not yet begun."""
-        return self._asked.qsize()
+        return self._asked.qsize() + self._ahead
 
     @property
     def ready(self) -> int:
@@ -107,7 +99,7 @@ class Lane:
             Busy: the lane is full, or the wait would be longer than `patience_s`.
             Unreadable, Broken: as the engine said; `Broken` too for non-finite weights.
         """
-        waiting = self._asked.qsize()
+        waiting = self.waiting
         if waiting or self.closing:
             self._refuse_if_busy(waiting, patience_s)
         ticket = Ticket(inquiry, asyncio.get_running_loop())
@@ -127,8 +119,8 @@ class Lane:
         self._stop_all()
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))
-        left = [item for item in _emptied(self._asked) if isinstance(item, Ticket)]
-        left += [item[0] for item in _emptied(self._prepared) if isinstance(item, tuple)]
+        left = [item for item in emptied(self._asked) if isinstance(item, Ticket)]
+        left += [item[0] for item in emptied(self._prepared) if isinstance(item, tuple)]
         for ticket in left:
             ticket.resolve(Busy("the server is stopping", retry_after_s=1.0))
         self._stop_all()
@@ -139,13 +131,15 @@ class Lane:
 
     def _stop_all(self) -> None:
         for _ in self._threads:
-            self._asked.put(_Signal.STOP)
+            self._asked.put(Signal.STOP)
 
     def _refuse_if_busy(self, waiting: int, patience_s: float) -> None:
         if self.closing:
             raise Busy("the server is stopping", retry_after_s=1.0)
         if waiting >= self.max_waiting:
             waiting = self._forget_the_gone()
+        if waiting and (hung_s := self._hung_s()) > patience_s:
+            raise Busy(f"the model has not answered for {hung_s:.0f} s", retry_after_s=_MAX_RETRY_S)
         wait_s = (waiting + 1) * self._pace_s / self._workers if waiting else 0.0
         if waiting >= self.max_waiting or wait_s > patience_s:
             raise Busy(
@@ -153,22 +147,27 @@ class Lane:
                 retry_after_s=min(max(wait_s, _MIN_RETRY_S), _MAX_RETRY_S),
             )
 
+    def _hung_s(self) -> float:
+        """How long every worker has been in one and the same read; 0 where one is free."""
+        since_s = list(self._since_s.values())
+        return time.monotonic() - max(since_s) if len(since_s) >= self._workers else 0.0
+
     def _forget_the_gone(self) -> int:
         """Take tickets nobody waits for out of the queue; how many stay."""
-        for item in _emptied(self._asked):
+        for item in emptied(self._asked):
             if not (isinstance(item, Ticket) and item.gone):
                 self._asked.put(item)
-        return self._asked.qsize()
+        return self.waiting
 
     def _take_rows(self) -> None:
         """Life of a row worker: its own tickets first, then a share of somebody else's."""
-        while (item := self._next_row()) is not _Signal.STOP:
+        while (item := self._next_row()) is not Signal.STOP:
             if isinstance(item, Ticket) and not item.gone and self._prepare(item):
                 if item.left > 1:
                     self._share(item)
                 self._read_rows_of(item)
 
-    def _next_row(self) -> Ticket | _Signal:
+    def _next_row(self) -> Ticket | Signal:
         """The next ticket or signal; helps with shared tickets while there is none."""
         while True:
             try:
@@ -191,7 +190,7 @@ class Lane:
             self._shared.append(ticket)
             helpers = min(self._idle, ticket.left - 1)
         for _ in range(helpers):
-            self._asked.put(_Signal.HELP)
+            self._asked.put(Signal.HELP)
 
     def _read_rows_of(self, ticket: Ticket) -> None:
         """Read the ticket's pieces until none is left to take."""
@@ -208,25 +207,28 @@ class Lane:
 
     def _prepare_all(self) -> None:
         """Life of a preparer: inquiries in, pieces out."""
-        while (item := self._asked.get()) is not _Signal.STOP:
+        while (item := self._asked.get()) is not Signal.STOP:
             if isinstance(item, Ticket) and not item.gone and self._prepare(item):
+                with self._lock:
+                    item.ahead = True
+                    self._ahead += 1
                 for piece in item.pieces:
                     self._prepared.put((item, piece))
-        self._prepared.put(_Signal.STOP)
+        self._prepared.put(Signal.STOP)
 
     def _read_batches(self) -> None:
         """Life of a batch reader: whatever is ready, up to the token budget, at least one."""
         item = self._prepared.get()
-        while not isinstance(item, _Signal):
+        while not isinstance(item, Signal):
             batch: _Pieces = [item]
             room = self._max_batch_tokens - item[1].tokens
-            carried: tuple[Ticket, Prepared] | _Signal | None = None
+            carried: tuple[Ticket, Prepared] | Signal | None = None
             while room > 0 and carried is None:
                 try:
                     item = self._prepared.get_nowait()
                 except Empty:
                     break
-                if isinstance(item, _Signal) or item[1].tokens > room:
+                if isinstance(item, Signal) or item[1].tokens > room:
                     carried = item
                 else:
                     batch.append(item)
@@ -252,12 +254,15 @@ class Lane:
 
     def _read(self, batch: _Pieces) -> None:
         with self._lock:
+            for ticket, _ in batch:
+                self._ahead -= ticket.ahead
+                ticket.ahead = False
             batch = [(ticket, piece) for ticket, piece in batch if not ticket.gone]
             for ticket, piece in batch:
                 ticket.begun_tokens += piece.tokens
         if not batch:
             return
-        begun_s = time.monotonic()
+        begun_s = self._since_s[threading.get_ident()] = time.monotonic()
         try:
             answers = self.engine.read([piece for _, piece in batch])
             pairs = list(zip(batch, answers, strict=True))
@@ -268,6 +273,8 @@ class Lane:
             for one in batch if len(batch) > 1 else ():
                 self._read([one])  # find out whose piece it was
             return
+        finally:
+            self._since_s.pop(threading.get_ident(), None)
         share_s = (time.monotonic() - begun_s) / len(batch)
         for ((ticket, _), readings), fault in zip(pairs, faults, strict=True):
             if fault is None:
@@ -289,12 +296,3 @@ class Lane:
             if done:  # a running mean of what an inquiry takes, for retry hints and shedding
                 self._pace_s += 0.1 * (ticket.spent_s - self._pace_s)
                 ticket.finish(ticket.readings)
-
-
-def _emptied(queue: SimpleQueue[Any]) -> Iterable[Any]:
-    """What stood in the queue, in order; what is put meanwhile stays for later."""
-    items: list[Any] = []
-    with suppress(Empty):
-        for _ in range(queue.qsize()):
-            items.append(queue.get_nowait())
-    return items

@@ -1,9 +1,12 @@
 """One inquiry on its way through a lane, and what may be wrong with what comes back."""
 
 import asyncio
+import enum
 import math
 from collections import deque
 from collections.abc import Mapping
+from queue import Empty, SimpleQueue
+from typing import Any
 
 from engines.contract import (
     Broken,
@@ -18,10 +21,20 @@ from engines.contract import (
 Readings = Mapping[str, Reading]
 
 
+class Signal(enum.Enum):
+    """What stands in a queue beside tickets and pieces."""
+
+    HELP = enum.auto()
+    """Some ticket has pieces left that a free worker may read."""
+    STOP = enum.auto()
+    """Nothing follows; the thread may end."""
+
+
 class Ticket:
     """An inquiry, its pieces, its readings so far, and the caller who waits for them."""
 
     __slots__ = (
+        "ahead",
         "begun_tokens",
         "future",
         "gone",
@@ -38,6 +51,8 @@ class Ticket:
         self.inquiry = inquiry
         self.loop = loop
         self.future: asyncio.Future[Readings] = loop.create_future()
+        self.ahead = False
+        """Prepared for a batch that it is not in yet; guarded by the lane's lock."""
         self.begun_tokens = 0
         """Of the pieces whose reading has begun; guarded by the lane's lock."""
         self.gone = False
@@ -104,3 +119,14 @@ def as_engine_error(name: str, error: Exception) -> EngineError:
     broken = Broken(f"the model behind {name} failed")
     broken.__cause__ = error
     return broken
+
+
+def emptied(queue: SimpleQueue[Any]) -> list[Any]:
+    """What stood in the queue, in order; what is put meanwhile stays for later."""
+    items = []
+    for _ in range(queue.qsize()):
+        try:
+            items.append(queue.get_nowait())
+        except Empty:
+            break
+    return items

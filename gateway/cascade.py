@@ -29,6 +29,8 @@ from policies.confidence import of_native
 from policies.gates import gated
 
 _CAP_RETRY_S = 5.0
+_LOWER_SHARE = 0.5
+"""Of the time that is left, what an engine may take that has a better one above it."""
 _LAST_WORD_S = 0.25
 """What is left of the deadline for the answer itself when the better engine is too slow."""
 
@@ -97,7 +99,7 @@ class Ascent:
         asked = self._ungated(tier, pending)
         try:
             readings = await self._read(tier, asked)
-        except EngineError:  # it failed or is busy: the better one is asked instead
+        except (EngineError, TimeoutError):  # failed, busy or slow: the better one is asked instead
             for case in asked.values():
                 case.leaves("small_unavailable")
             return pending
@@ -167,16 +169,20 @@ class Ascent:
 
         Raises:
             EngineError: see `Reader.read`.
-            TimeoutError: the `last` engine takes so long that there is just time for another
-                answer, where the plan allows one.
+            TimeoutError: it takes so long that there is just time for another answer, where there
+                may be one: always but for the `last` engine.
         """
         whole = tier.joint or len(cases) == len(self._cases)
         inquiry = self._inquiry if whole else _part(self._inquiry, cases)
         left_s = self._until_s - time.monotonic()
-        hurried = last and self._plan.rules.on_unavailable == "small"
+        hurried_s: float | None = left_s - _LAST_WORD_S
+        if not last:
+            hurried_s = left_s = left_s * _LOWER_SHARE
+        elif self._plan.rules.on_unavailable != "small":
+            hurried_s = None
         tally = self._spending.begin(tier.name)
         try:
-            async with asyncio.timeout(left_s - _LAST_WORD_S if hurried else None):
+            async with asyncio.timeout(hurried_s):
                 readings = await tier.reader.read(inquiry, patience_s=left_s, tally=tally)
         except (EngineError, TimeoutError):
             self._spending.end()

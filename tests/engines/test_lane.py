@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engines.contract import Broken, Busy, Question, Reason, Unreadable
-from engines.lane import batches, rows
+from engines.lane import Shape, batches, rows
 from engines.scripted import ScriptedEngine
 from tests.engines.lanes import PerQuestion, Piece, ask, lane_of, until
 
@@ -37,6 +37,23 @@ async def test_a_full_lane_refuses_at_once() -> None:
         await asyncio.gather(begun, waiting)
 
 
+async def test_what_is_prepared_for_a_batch_counts_as_waiting() -> None:
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    async with lane_of(engine, batches(1), max_waiting=3) as lane:
+        begun = asyncio.create_task(lane.read(ask()))
+        await until(lambda: engine.entered == 1)
+        waiting = [asyncio.create_task(lane.read(ask("a", "b"))) for _ in range(3)]
+        await until(lambda: lane.ready == 3)
+
+        with pytest.raises(Busy, match="3 requests are waiting"):
+            await lane.read(ask())
+
+        hold.set()
+        assert all(await asyncio.gather(begun, *waiting))
+        assert lane.waiting == 0
+
+
 async def test_a_wait_longer_than_the_callers_patience_is_refused_at_once() -> None:
     hold = threading.Event()
     hold.set()
@@ -55,6 +72,38 @@ async def test_a_wait_longer_than_the_callers_patience_is_refused_at_once() -> N
 
         hold.set()
         await asyncio.gather(begun, waiting)
+
+
+@pytest.mark.parametrize("shape", [rows(2), batches(100)], ids=["rows", "batches"])
+async def test_an_engine_that_hangs_is_refused_at_once_until_it_answers(shape: Shape) -> None:
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    async with lane_of(engine, shape) as lane:
+        begun = [asyncio.create_task(lane.read(ask())) for _ in range(shape.workers)]
+        await until(lambda: engine.entered == shape.workers)
+        waiting = asyncio.create_task(lane.read(ask()))
+        await until(lambda: lane.waiting == 1)
+        refused = [asyncio.create_task(lane.read(ask(), patience_s=0.0)) for _ in range(3)]
+        await asyncio.wait(refused)
+        hold.set()
+        await asyncio.gather(*begun, waiting)
+        answered = await lane.read(ask(), patience_s=60.0)
+
+    assert [str(one.exception()) for one in refused] == ["the model has not answered for 0 s"] * 3
+    assert answered
+
+
+async def test_one_free_worker_is_enough_to_go_on() -> None:
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    async with lane_of(engine, rows(2)) as lane:
+        begun = asyncio.create_task(lane.read(ask()))
+        await until(lambda: engine.entered == 1)
+        other = asyncio.create_task(lane.read(ask(), patience_s=0.0))
+        await until(lambda: engine.entered == 2)
+        hold.set()
+
+        assert all(await asyncio.gather(begun, other))
 
 
 async def test_callers_who_left_are_not_read() -> None:

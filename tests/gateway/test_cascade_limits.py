@@ -54,6 +54,15 @@ async def test_a_large_engine_that_is_too_slow_counts_as_unavailable() -> None:
     assert reasons(decision)["unsure"] == (1, "large_unavailable")
 
 
+async def test_a_small_engine_that_hangs_leaves_the_better_one_half_of_the_time() -> None:
+    hung = small(hang=True)
+
+    decision = await decided(plan(hung, Says("large")), patience_s=0.4)
+
+    assert decision.reasons == {"small_unavailable": 3}
+    assert [step.engine for step in decision.steps][-1] == "large"
+
+
 async def test_a_wrong_answer_has_a_price() -> None:
     prices = PriceList("USD", {"large": (Tariff(0, 10**9),)})  # 10 tokens for 0.00001
 
