@@ -7,7 +7,6 @@ never shown.
 import difflib
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from gateway.config import Settings
+from gateway.documents import toml_tree
 
 Key = tuple[str, ...]
 
@@ -125,8 +125,8 @@ def _parsed(path: Path) -> tuple[dict[str, Any], dict[Key, int]]:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"{path}: cannot be read: {reason}") from None
     try:
-        return tomllib.loads(text), lines_of(text)
-    except tomllib.TOMLDecodeError as error:
+        return toml_tree(text), lines_of(text)
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
 
 

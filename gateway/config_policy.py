@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gateway.config_file import ConfigError
+from gateway.documents import json_tree, toml_tree
 from policies.cells import CELLS
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def parsed_policy(path: Path, form: "type[PolicyFile]") -> "PolicyFile":
     """
     text = _read(path)
     try:
-        tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        tree = toml_tree(text)
+    except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     lines = _lines_of(text)
 
@@ -55,7 +55,7 @@ def parsed_calibration(path: Path, form: "type[CalibrationFile]") -> "Calibratio
         ConfigError: naming the file and the key; the line where it is no JSON.
     """
     try:
-        tree = json.loads(_read(path))
+        tree = json_tree(_read(path))
     except ValueError as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
     calibration = _validated(tree, form, lambda _: str(path))

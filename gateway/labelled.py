@@ -18,6 +18,7 @@ from gateway.config_limits import LimitsSection
 from gateway.dialects import systemone
 from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
+from gateway.documents import json_tree
 from gateway.errors import Refusal
 from policies.cells import fingerprint
 
@@ -165,7 +166,7 @@ def _rows_of_jsonl(path: Path) -> Iterator[Row]:
             continue
         place = f"{path}:{number}"
         try:
-            said = json.loads(line)
+            said = json_tree(line)
         except ValueError as error:
             raise ConfigError(f"{place}: not valid JSON: {error}") from None
         if not isinstance(said, dict):
@@ -227,7 +228,7 @@ def read_text(path: Path) -> str:
 
 def _json_object(path: Path) -> dict[str, Json]:
     try:
-        found = json.loads(read_text(path))
+        found = json_tree(read_text(path))
     except ValueError as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(found, dict):

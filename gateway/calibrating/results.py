@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gateway.config_file import ConfigError
+from gateway.documents import json_tree
 
 _VERSION = 1
 _UNWRITTEN = 64
@@ -102,7 +103,7 @@ class Results:
             return
         first, *lines = whole.decode("utf-8", "replace").splitlines()
         try:
-            header = json.loads(first)
+            header = json_tree(first)
             if header != {"version": _VERSION, "digest": self._digest}:
                 raise ValueError
             self._known = dict(_parsed(line) for line in lines)
@@ -124,7 +125,7 @@ def _line(key: str, read: Read) -> str:
 
 
 def _parsed(line: str) -> tuple[str, Read]:
-    said = json.loads(line)
+    said = json_tree(line)
     weights = tuple(map(float, said.get("log_weights", ())))
     read = Read(weights, said["tokens"], said["seconds"], said.get("refused"), said.get("doubt"))
     return said["key"], read

@@ -17,6 +17,7 @@ from gateway.cli.waiting import told_when_slow
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.decide import decide
 from gateway.dialects import systemone
+from gateway.documents import json_tree
 from gateway.errors import Refusal, problem
 from gateway.plan import Means
 from gateway.wiring import install, new_services, only_model
@@ -88,7 +89,7 @@ def read_state(path: str) -> Any:
     """
     text = _text(path)
     try:
-        parsed = json.loads(text)
+        parsed = json_tree(text)
     except ValueError:
         return text
     return parsed if isinstance(parsed, str | dict | list) else text
@@ -101,7 +102,7 @@ def read_questions(path: str) -> Any:
         ConfigError: the file cannot be read, or is not JSON.
     """
     try:
-        parsed = json.loads(_text(path))
+        parsed = json_tree(_text(path))
     except ValueError as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
     if isinstance(parsed, dict) and isinstance(parsed.get("questions"), dict):

@@ -8,6 +8,7 @@ import urllib.request
 from typing import Any
 
 from gateway.config_file import ConfigError
+from gateway.documents import json_tree
 
 _TIMEOUT_S = 30.0
 
@@ -41,7 +42,7 @@ def exchange(url: str, path: str, key_env: str | None, body: object = None) -> t
         reason = getattr(error, "reason", None) or error
         raise Unreachable(f"{url} cannot be reached: {reason}") from None
     try:
-        return status, json.loads(content)
+        return status, json_tree(content)
     except ValueError:
         raise Unreachable(f"{url} answered {status}, but not in JSON") from None
 

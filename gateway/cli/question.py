@@ -20,6 +20,7 @@ from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.dialects import systemone
+from gateway.documents import json_tree
 from gateway.errors import Refusal
 from gateway.probing import Probe, Verdict, probed
 from gateway.wiring import new_services, only_model
@@ -107,7 +108,7 @@ def _states(path: str, limit: int) -> list[Text]:
 
 def _state(line: str, where: str) -> Text:
     try:
-        row = json.loads(line)
+        row = json_tree(line)
     except ValueError as error:
         raise ConfigError(f"{where}: not valid JSON: {error}") from None
     state = row.get("state") if isinstance(row, dict) else None

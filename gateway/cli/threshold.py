@@ -14,6 +14,7 @@ from rich.table import Table
 from gateway.cli.grammar import OK, Commands, add_config, add_json
 from gateway.cli.logged import moment, open_log
 from gateway.config_file import ConfigError, configuration_path, load
+from gateway.documents import json_tree
 from gateway.labelled import read_text
 from gateway.ledger.decisions import Period
 from policies.binomial import Interval
@@ -133,7 +134,7 @@ def _in_file(path: Path) -> Iterator[list[float]]:
 def _shares(line: str, place: str) -> list[float]:
     """The probabilities of one line; none where it speaks of something else."""
     try:
-        said = json.loads(line)
+        said = json_tree(line)
         if not isinstance(said, dict):
             raise TypeError
         if said.get("log_weights"):
