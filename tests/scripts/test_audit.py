@@ -26,6 +26,7 @@ BAD = {
         ([FINE, BAD], 1, ["vulnerable: bad 1.2: PYSEC-1, fixed in 1.3"]),
         ([FINE, SKIPPED], 3, ["NOT CHECKED: PyPI could not be asked about unseen"]),
         ([BAD, SKIPPED], 1, ["vulnerable: bad", "NOT CHECKED"]),
+        ([{**SKIPPED, "name": str(n)} for n in range(9)], 3, ["0, 1, 2, 3, 4 and 4 more"]),
         ([], 3, ["NOT CHECKED: PyPI could not be asked about any package"]),
     ],
 )
@@ -43,6 +44,7 @@ def test_what_was_skipped_is_never_green(
     ("output", "code"),
     [
         ('{"dependencies": [{"name": "fine", "version": "1", "vulns": []}]}', 0),
+        ('{"dependencies": []}', 3),
         ("", 3),
         ("no json", 3),
     ],
