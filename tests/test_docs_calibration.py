@@ -74,3 +74,16 @@ def test_the_zero_error_minima_of_the_page_are_right() -> None:
 
     assert len(rows) == 4
     assert [fewest_trials(0, float(risk), 0.1) for risk, _ in rows] == [int(m) for _, m in rows]
+
+
+def test_the_policy_of_the_page_is_a_policy(tmp_path: Path) -> None:
+    from gateway.policy_file import load_policy
+    from policies.certify import start_rule, starts
+
+    (text,) = [one for one in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL) if "floors" in one]
+    (tmp_path / "policy.toml").write_text(text)
+    policy = load_policy(tmp_path / "policy.toml")
+    (floor,) = policy.floors
+
+    assert floor.start_rule == start_rule(starts(floor.labels, policy.risk, floor.delta))
+    assert floor.coverage == floor.accepted / floor.labels
