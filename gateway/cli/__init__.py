@@ -14,6 +14,7 @@ from gateway.cli import (
     audit,
     calibrate,
     check,
+    doctor,
     drift,
     engine,
     fit,
@@ -35,7 +36,8 @@ from gateway.wiring_ledger import NoLedger
 
 _COMMANDS = (
     *(serve, ask, check, models, keys, usage, engine, fit),
-    *(question, calibrate, policy, threshold, audit, replay, drift, alarms, reload),
+    *(question, calibrate, policy, threshold, audit, replay, drift, alarms),
+    *(reload, doctor),
 )
 
 

@@ -1,0 +1,68 @@
+"""`tiergate doctor`: is this machine fit for this configuration, and what would surprise later?"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from engines.contract import Facts
+from gateway.cli.check import found as surprises
+from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
+from gateway.cli.waiting import told_when_slow
+from gateway.config_file import configuration_path, load
+from gateway.doctor import Found, examined
+from gateway.doctor_machine import this_machine
+from gateway.wiring_engines import open_lanes
+from gateway.wiring_plans import promises
+
+_CADDYFILES = (Path("Caddyfile"), Path("/etc/caddy/Caddyfile"))
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command's grammar."""
+    command = commands.add_parser(
+        "doctor", help="look at the machine, the ledger, the front and the weights; change nothing"
+    )
+    add_config(command)
+    add_json(command)
+    command.add_argument("--no-load", action="store_true", help="do not load the engines")
+    command.add_argument(
+        "--caddyfile", type=Path, metavar="FILE", help="default: ./Caddyfile, /etc/caddy/Caddyfile"
+    )
+    command.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Print what is fine and what is not; 1 when something is not.
+
+    Raises:
+        ConfigError: the configuration cannot be used at all.
+        CannotStart: an engine cannot be loaded.
+    """
+    path = configuration_path(chosen.config)
+    settings = load(path).settings
+    facts: dict[str, Facts] = {}
+    if not chosen.no_load:
+        with told_when_slow() as told, open_lanes(settings, told) as lanes:
+            facts = {name: lane.engine.facts for name, lane in lanes.items()}
+    promised = promises(settings.cascade, facts)
+    caddyfile = chosen.caddyfile or next((one for one in _CADDYFILES if one.is_file()), None)
+    listed = list(examined(settings, this_machine(path), facts, promised, caddyfile))
+    listed += [Found("settings", "finding", sentence) for sentence in surprises(settings)]
+    findings = [one for one in listed if one.level == "finding"]
+    if chosen.json:
+        print(json.dumps({"checks": [asdict(one) for one in listed], "findings": len(findings)}))
+    else:
+        _show(listed)
+    return FINDING if findings else OK
+
+
+def _show(listed: Sequence[Found]) -> None:
+    table = Table("check", "", "")
+    for one in sorted(listed, key=lambda one: one.level, reverse=True):
+        table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
+    Console().print(table)
