@@ -17,7 +17,7 @@ from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
 from gateway.config_prices import PricesSection, PricingSection
 from gateway.config_section import Name, Section
-from gateway.config_server import LogSection, ServerSection, is_loopback
+from gateway.config_server import LogSection, ServerSection, TracesSection, is_loopback
 from gateway.config_watch import WatchSection
 
 
@@ -99,6 +99,7 @@ class Settings(Section):
     ledger: LedgerSection = LedgerSection()
     watch: WatchSection = WatchSection()
     log: LogSection = LogSection()
+    traces: TracesSection = TracesSection()
     dashboard: DashboardSection = DashboardSection()
     engines: dict[Name, EngineSection] = {"starter": StarterEngineSection(kind="starter")}
     """One table per engine that is loaded at start."""

@@ -24,7 +24,7 @@ from gateway.config_file import toml
 from gateway.config_ledger import LedgerSection
 from gateway.config_limits import LimitsSection
 from gateway.config_prices import MachineSection, PricesSection, PricingSection, TariffSection
-from gateway.config_server import LogSection, ServerSection
+from gateway.config_server import LogSection, ServerSection, TracesSection
 from gateway.config_watch import WatchSection
 
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -36,6 +36,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "ledger": LedgerSection,
     "watch": WatchSection,
     "log": LogSection,
+    "traces": TracesSection,
     "dashboard": DashboardSection,
     "engines.NAME, kind starter": StarterEngineSection,
     "engines.NAME, kind fitted": FittedEngineSection,

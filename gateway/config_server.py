@@ -3,7 +3,7 @@
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from gateway.config_section import Section
 from gateway.proxies import network_of
@@ -52,6 +52,23 @@ class LogSection(Section):
     access: bool = False
     """One line per request: method, path, status, client, request id, key id, model, engines,
     tokens, milliseconds by stage. Never any content."""
+
+
+class TracesSection(Section):
+    """`[traces]`: OpenTelemetry spans of requests; needs the extra `otel`."""
+
+    endpoint: str = ""
+    """Where spans are sent by OTLP over HTTP, e.g. `"http://127.0.0.1:4318/v1/traces"`; empty =
+    nowhere. Headers for it stand in the environment variable OTEL_EXPORTER_OTLP_HEADERS."""
+    sample_ratio: float = Field(default=1.0, ge=0, le=1)
+    """Share of the requests that are sent, where the caller has not decided in `traceparent`."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _refuse_no_address(cls, endpoint: str) -> str:
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            raise ValueError("an endpoint begins with http:// or https://")
+        return endpoint
 
 
 def is_loopback(host: str) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from typing import Protocol
 
 from starlette.types import Scope
 
@@ -14,6 +15,14 @@ _LOG = logging.getLogger("tiergate.access")
 _MAX_PATH_CHARS = 256
 
 
+class Teller(Protocol):
+    """Somebody else who wants to know of every request."""
+
+    def tell(self, scope: Scope, passage: Passage, status: int, route: str) -> None:
+        """A request has ended."""
+        ...
+
+
 class Journal:
     """The end of every request. Confined to the event loop."""
 
@@ -22,10 +31,14 @@ class Journal:
         self._proxies = proxies
         self.access_log = False
         """Whether each request has a line."""
+        self.traces: Teller | None = None
 
     def end(self, scope: Scope, passage: Passage, status: int) -> None:
         """A request was answered, or its caller left (499)."""
-        self.metrics.ended(passage, route_of(scope), status)
+        route = route_of(scope)
+        self.metrics.ended(passage, route, status)
+        if self.traces is not None:
+            self.traces.tell(scope, passage, status, route)
         if self.access_log:
             took_s = time.perf_counter() - passage.begun_s
             _LOG.info("request", extra=self._line(scope, passage, status, took_s))

@@ -28,7 +28,7 @@ _LOG = logging.getLogger("tiergate")
 
 FIXED_SERVER = ("host", "port", "deadline_s", "keep_alive_s", "drain_s", "leave_s", "backlog")
 """Settings of `[server]` that change with a restart only."""
-FIXED_SECTIONS = ("engines", "ledger", "pricing", "watch", "dashboard")
+FIXED_SECTIONS = ("engines", "ledger", "pricing", "watch", "dashboard", "traces")
 """Tables that change with a restart only."""
 
 

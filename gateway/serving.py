@@ -25,6 +25,7 @@ from gateway.notify import Notifier
 from gateway.protocol import Protocol
 from gateway.reload import Reloader
 from gateway.routes import build_app
+from gateway.traces import open_traces
 from gateway.wiring import install, new_services
 from gateway.wiring_engines import Bytes, CannotStart, open_lanes
 from gateway.wiring_health import guarded
@@ -84,7 +85,8 @@ async def serve(
     """
     services, notifier = new_services(settings), Notifier()
     server = _Server(_uvicorn(settings, services), services, settings.server.leave_s)
-    with server.told(), open_books(settings, services):
+    with server.told(), open_traces(settings) as traces, open_books(settings, services):
+        services.journal.traces = traces
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             days = (settings.ledger.retention_days, settings.watch.retention_days)
