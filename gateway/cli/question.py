@@ -61,7 +61,11 @@ def add_to(commands: Commands) -> None:
 
 def run(chosen: argparse.Namespace) -> int:
     """Print how each engine stood each test; 1 when one of them did not."""
-    settings = only_model(load(configuration_path(chosen.config)).settings, chosen.model)
+    whole = load(configuration_path(chosen.config)).settings
+    names = [n for name, one in whole.models.items() for n in (name, *one.aliases)]
+    if chosen.model is not None and chosen.model not in names:
+        raise ConfigError(f"there is no model '{chosen.model}'; there are: {', '.join(names)}")
+    settings = only_model(whole, chosen.model)
     try:
         probe = _probe(chosen, settings)
         verdicts = _verdicts(settings, chosen.model, probe)

@@ -20,6 +20,7 @@ from gateway.policy_file import calibrations_of, floors_of, load_calibration, lo
 from gateway.replaying import Estimate, Proposal, Replayed, as_logged, chosen, replayed
 from gateway.usage import money
 from policies.cascade import Calibrations, Floors
+from policies.pricing import NANOS
 
 
 def add_to(commands: Commands) -> None:
@@ -169,6 +170,13 @@ def _cost(found: Replayed) -> str:
     return money(spent.nanos)
 
 
+def _mean_cost(found: Replayed) -> str:
+    each = found.spent.each
+    if each is None:
+        return "unknown"
+    return f"{each.low * 1000 / NANOS:.3g} to {each.high * 1000 / NANOS:.3g}"
+
+
 _ROWS: dict[str, Callable[[Replayed], str]] = {
     "decisions": lambda one: str(one.decisions),
     "of which nobody knows who answers": lambda one: str(one.undecided),
@@ -178,4 +186,5 @@ _ROWS: dict[str, Callable[[Replayed], str]] = {
     "tokens": lambda one: _tokens(one.spent.tokens),
     "tokens, estimated": lambda one: _tokens(one.spent.estimated),
     "cost in USD": _cost,
+    "cost of 1000 in USD": _mean_cost,
 }

@@ -106,6 +106,25 @@ def test_findings_are_exit_code_1_and_json_says_them(
     assert found["urgent"]["fingerprint"] == fingerprint(Noul("Is it urgent?"))
 
 
+def test_every_engine_of_a_cascade_is_tried(
+    tmp_path: Path, questions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "cascade.toml"
+    engines = "".join(f'[engines.{name}]\nkind = "scripted"\n' for name in ("small", "large", "no"))
+    models = '[models.both]\ntiers = ["small", "large"]\n[models.other]\nengine = "no"\n'
+    config.write_text(f'default_model = "both"\n{engines}{models}')
+
+    main(["question", "check", questions, "--config", str(config), "--json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["question"], one["engine"]) for one in found[:3]] == [
+        ("team", "small"),
+        ("team", "large"),
+        ("urgent", "small"),
+    ]
+    assert len(found) == 6
+
+
 def test_without_findings_the_exit_code_is_0(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +141,7 @@ def test_without_findings_the_exit_code_is_0(
         (["--twin", "urgent=team"], "no yes/no question 'team'"),
         (["--states", "nowhere.jsonl"], "cannot be read"),
         (["-f", "nowhere.txt"], "cannot be read"),
+        (["--model", "nobody"], "no model 'nobody'; there are: scripted-1, jev-latest"),
     ],
 )
 def test_what_cannot_be_asked_is_exit_code_2(
