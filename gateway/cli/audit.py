@@ -15,7 +15,7 @@ from gateway.cli.logged import add_log, engine_costs, moment, names_of, open_log
 from gateway.config_file import configuration_path, load
 from gateway.ledger.decisions import Period
 from policies.benefit import Benefit, sentence
-from policies.binomial import wilson
+from policies.binomial import clopper_pearson
 from policies.pricing import NANOS
 
 
@@ -81,7 +81,7 @@ def _shown(one: Audited, names: Mapping[str, str]) -> dict[str, Any]:
 def _interval(hits: int, trials: int) -> list[float] | None:
     if not trials:
         return None
-    found = wilson(hits, trials)
+    found = clopper_pearson(hits, trials)
     return [found.low, found.high]
 
 

@@ -16,7 +16,7 @@ from gateway.cli.logged import add_log, moment, open_log
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.drifting import By, Drifted, drifted
 from gateway.ledger.decisions import Alarm, Period, Trial
-from policies.binomial import wilson
+from policies.binomial import clopper_pearson
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _shown(found: _Found) -> dict[str, Any]:
 
 def _promise(one: Trial) -> dict[str, Any]:
     evidence = one.evidence
-    share = wilson(evidence.wrong, evidence.seen)
+    share = clopper_pearson(evidence.wrong, evidence.seen)
     return {
         "engine": one.engine,
         "what": one.what,
@@ -176,7 +176,7 @@ def _share(part: int, whole: int) -> str:
 
 def _sentence(one: Trial) -> str:
     evidence = one.evidence
-    share = wilson(evidence.wrong, evidence.seen)
+    share = clopper_pearson(evidence.wrong, evidence.seen)
     return (
         f"{one.engine}, {one.what}: the last engine disagreed with {evidence.wrong} of "
         f"{evidence.seen} kept answers ({share.low:.1%} to {share.high:.1%}; at most "
