@@ -13,6 +13,7 @@ from prometheus_client.core import (
 )
 
 from gateway.app import Services
+from gateway.exposition_watch import vigilance
 from gateway.ledger.books import Books
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Key, Store, StoreError
@@ -42,6 +43,8 @@ def states(services: Services) -> Iterator[Metric]:
     yield from _healths(services)
     yield from _queues(services)
     yield from _cascades(services)
+    if services.vigil is not None:
+        yield from vigilance(services.vigil)
     hits = CounterMetricFamily(
         "tiergate_memo_questions", "Questions looked up in a memo", labels=("engine", "outcome")
     )

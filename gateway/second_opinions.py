@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from engines.contract import EngineError, Inquiry, Question, Reading, Tally
+from engines.contract import EngineError, Inquiry, Question, Reading, Tally, Unreadable
 from gateway.ledger.decisions import Glance
 from gateway.plan import Tier
 from policies.answers import answer, distribution
@@ -84,6 +85,10 @@ class Figures:
     """Answers for which there was no room in the queue or the budget of the day."""
     failed: int = 0
     """Answers that the other engine could not read or was too busy for."""
+    agreed: Counter[str] = field(default_factory=Counter)
+    """Engine whose answers were kept → how many of them the last engine gives too."""
+    disagreed: Counter[str] = field(default_factory=Counter)
+    """And how many it does not."""
 
 
 class SecondOpinions:
@@ -95,10 +100,11 @@ class SecondOpinions:
         waiting: int,
         tokens_per_day: int,
         spent_today: int = 0,
+        figures: Figures | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`spent_today`: tokens that were read before, e.g. before a restart."""
-        self.figures = Figures()
+        self.figures = Figures() if figures is None else figures
         self._queue: asyncio.Queue[Opinion] = asyncio.Queue(waiting)
         self._waiting_tokens = 0
         self._most = tokens_per_day
@@ -138,33 +144,59 @@ class SecondOpinions:
         await self._queue.join()
 
     async def _read(self, opinion: Opinion, took: Took) -> None:
-        wanted, tier, tally = opinion.wanted, opinion.tier, Tally()
         if opinion.budgeted and self._spent_today() >= self._most:
-            self.figures.dropped += len(wanted)
+            self.figures.dropped += len(opinion.wanted)
             return
-        whole = opinion.inquiry
-        asked = whole if tier.joint else replace(whole, questions=_part(whole, wanted))
-        try:
-            readings = await tier.reader.read(asked, patience_s=_PATIENCE_S, tally=tally)
-        except EngineError as error:
-            self.figures.failed += len(wanted)
-            _LOG.debug("no second opinion: %s", error)
-            readings = {}
-        tokens = tally.tokens if not readings else sum(one.tokens for one in readings.values())
-        self._spent += tokens * opinion.budgeted
-        if not readings:
-            return
+        tally = Tally()
+        wanted, readings = await self._readings(opinion, tally)
+        self.figures.failed += len(opinion.wanted) - len(wanted)
+        tokens = sum(one.tokens for one in readings.values()) if readings else tally.tokens
         if opinion.budgeted:
+            self._spent_today()
+            self._spent += tokens
             self._learn(sum(one.tokens for one in wanted.values()), tokens)
+        if not wanted:
+            return
+        questions, tier = opinion.inquiry.questions, opinion.tier
         glances = {
-            name: glance(tier, whole.questions[name], one, readings[name])
-            for name, one in wanted.items()
+            name: glance(tier, questions[name], one, readings[name]) for name, one in wanted.items()
         }
+        self._count(wanted, glances)
+        given = Given(replace(opinion, wanted=wanted), glances, tokens, tally.spent_s)
+        await took(given)
+
+    async def _readings(
+        self, opinion: Opinion, tally: Tally
+    ) -> tuple[dict[str, Wanted], Mapping[str, Reading]]:
+        """What could be read of what was wanted, and what came of it."""
+        tier, whole, wanted = opinion.tier, opinion.inquiry, dict(opinion.wanted)
+        while wanted:
+            asked = whole if tier.joint else replace(whole, questions=_part(whole, wanted))
+            try:
+                readings = await tier.reader.read(asked, patience_s=_PATIENCE_S, tally=tally)
+            except Unreadable as error:
+                unread = wanted.keys() & error.of_each.keys()
+                for name in unread or set(wanted):
+                    del wanted[name]
+                if tier.joint:
+                    wanted.clear()
+            except EngineError as error:
+                _LOG.debug("no second opinion: %s", error)
+                return {}, {}
+            else:
+                return wanted, readings
+        return {}, {}
+
+    def _count(self, wanted: Mapping[str, Wanted], glances: Mapping[str, Glance]) -> None:
         self.figures.read += len(wanted)
-        await took(Given(opinion, glances, tokens, tally.spent_s))
+        for name, one in wanted.items():
+            if one.kept_by is not None:
+                same = glances[name].label == one.label
+                counts = self.figures.agreed if same else self.figures.disagreed
+                counts[one.kept_by] += 1
 
     def _learn(self, before: int, tokens: int) -> None:
-        if before:
+        if before and tokens:
             self._ratio += 0.1 * (tokens / before - self._ratio)
 
     def _spent_today(self) -> int:

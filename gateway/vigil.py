@@ -10,9 +10,9 @@ from gateway.drifting import Drifted, drifted
 from gateway.ledger.books import Books
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.decisions import Alarm, Period
-from gateway.ledger.store import Charge, ChargedStep, Store, StoreError
+from gateway.ledger.store import Charge, ChargedStep, Store, StoreError, Unfit
 from gateway.plan import Plan
-from gateway.second_opinions import Given
+from gateway.second_opinions import Figures, Given
 from gateway.trials import TrialTerms, weighed
 from policies.drift import Drift
 from policies.pricing import PriceList
@@ -49,6 +49,8 @@ class Vigil:
     ) -> None:
         self.alarms: tuple[Alarm, ...] = ()
         """Those that hold, as last read."""
+        self.figures = Figures()
+        """What came of second opinions."""
         self._books = books
         self._plans = plans
         self._terms = terms
@@ -56,9 +58,13 @@ class Vigil:
         self._clock = clock
 
     def watch(self, plans: Collection[Plan], terms: TrialTerms) -> None:
-        """From now on look after these plans and no others, by these terms."""
+        """From now on look after these plans and no others, by these terms.
+
+        Alarms hold for them too, as they were last read.
+        """
         self._plans = plans
         self._terms = terms
+        self._demote()
 
     async def took(self, given: Given) -> None:
         """Keep what another engine read, charge it, and do what its evidence demands."""
@@ -77,12 +83,12 @@ class Vigil:
 
         try:
             raised = await self._books.writer.submit(keep)
-        except StoreError:
-            return  # the writer says so in the log
-        for alarm in raised:
-            _LOG.error("alarm: %s", alarm.message)
-        if raised:
-            self.obey()
+            for alarm in raised:
+                _LOG.error("alarm: %s", alarm.message)
+            if raised:
+                self.obey()
+        except (StoreError, Unfit) as error:
+            _LOG.warning("watching: %s", error)
 
     def obey(self) -> None:
         """Demote what alarms are about, and nothing else. Takes microseconds.
@@ -91,6 +97,9 @@ class Vigil:
             StoreError: the ledger cannot be read; everything stays as it is.
         """
         self.alarms = tuple(self._books.source.alarms())
+        self._demote()
+
+    def _demote(self) -> None:
         demoted: dict[str, frozenset[str]] = {}
         for alarm in self.alarms:
             if alarm.kind == "disagreement":

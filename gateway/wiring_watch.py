@@ -1,6 +1,7 @@
 """Puts together who watches the cascades of a gateway, and runs it beside the answering."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,11 +15,13 @@ from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import StoreError
 from gateway.plan import Plan
 from gateway.policy_file import load_policy
-from gateway.second_opinions import SecondOpinions
+from gateway.second_opinions import Figures, SecondOpinions
 from gateway.trials import TrialTerms
 from gateway.vigil import Accounts, Vigil, repeated
 from gateway.watching import Watcher
 from gateway.wiring_ledger import NoLedger
+
+_LOG = logging.getLogger("tiergate")
 
 _OBEY_EVERY_S = 5.0
 _COMPARE_EVERY_S = 3600.0
@@ -48,7 +51,7 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
     services.vigil = vigil
     try:
         vigil.obey()
-        opinions = await _opinions(settings, books)
+        opinions = await _opinions(settings, books, vigil.figures)
         services.witness = Watcher(books.writer, opinions, watch.shadow_share)
         await vigil.meet({tier.name: tier.digest for plan in plans for tier in plan.tiers})
     except StoreError as error:
@@ -58,6 +61,8 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
         asyncio.create_task(repeated(_OBEY_EVERY_S, vigil.obey)),
         asyncio.create_task(repeated(_COMPARE_EVERY_S, vigil.compare)),
     ]
+    for chore in chores:
+        chore.add_done_callback(_told_of_the_end)
     try:
         yield
     finally:
@@ -111,10 +116,19 @@ def allowed_disagreement(
     return dict.fromkeys(sorted(below & holds), min(most, _MOST))
 
 
-async def _opinions(settings: Settings, books: Books) -> SecondOpinions:
+async def _opinions(settings: Settings, books: Books, figures: Figures) -> SecondOpinions:
     watch = settings.watch
     today_s = time.time() // _DAY_S * _DAY_S
     spent = await books.read(lambda store: store.shadow_tokens(today_s))
     return SecondOpinions(
-        waiting=watch.shadow_waiting, tokens_per_day=watch.shadow_tokens_per_day, spent_today=spent
+        waiting=watch.shadow_waiting,
+        tokens_per_day=watch.shadow_tokens_per_day,
+        spent_today=spent,
+        figures=figures,
     )
+
+
+def _told_of_the_end(chore: "asyncio.Task[None]") -> None:
+    """A chore ends when it is cancelled; anything else is a bug, and the watch goes on without."""
+    if not chore.cancelled() and (error := chore.exception()) is not None:
+        _LOG.error("a part of the watch has ended", exc_info=error)

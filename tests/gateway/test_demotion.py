@@ -10,6 +10,7 @@ from engines.contract import Noul
 from gateway.cli import main
 from gateway.ledger.decisions import Alarm
 from gateway.ledger.sqlite import SqliteStore
+from gateway.trials import TrialTerms
 from policies.cells import fingerprint
 from tests.gateway.watched import TEAM, URGENT, pair, running, watched_settings
 
@@ -109,3 +110,18 @@ async def test_another_model_than_last_time_is_an_alarm(tmp_path: Path) -> None:
     with closing(SqliteStore(settings.ledger.path)) as store:
         (alarm,) = store.alarms()
     assert (alarm.kind, alarm.engine) == ("model_changed", "small")
+
+
+async def test_new_plans_are_demoted_before_the_ledger_is_read_again(tmp_path: Path) -> None:
+    settings = watched_settings(tmp_path)
+    with closing(SqliteStore(settings.ledger.path)) as store:
+        store.raise_alarm(Alarm("disagreement", "small", "choice:2", "They disagree.", 5.0))
+
+    async with running(settings, pair()) as gateway:
+        vigil = gateway.services.vigil
+        assert vigil is not None
+        (plan,) = set(gateway.services.plans.values())
+        plan.demote_exactly({})
+        vigil.watch({plan}, TrialTerms({}, 0.01))
+
+        assert plan.tiers[0].demoted == {"choice:2"}
