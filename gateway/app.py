@@ -15,6 +15,7 @@ from gateway.auth import CALLER, Caller, KeyRing
 from gateway.body import BodyLimits, head, offload_if_large, read_body
 from gateway.cards import Card
 from gateway.charging import Order
+from gateway.config_prices import PricesSection
 from gateway.decide import decide
 from gateway.decision import Decision, Spending
 from gateway.dialects import systemone
@@ -83,6 +84,8 @@ class Services:
         self.books: Books | None = None
         self.calendar: Calendar | None = None
         """Whose days budgets are for."""
+        self.prices = PricesSection()
+        """For comparisons."""
         self.unpriced: tuple[str, ...] = ()
         """Engines without a price."""
         self.body = body

@@ -63,6 +63,7 @@ def install(services: Services, settings: Settings, lanes: Mapping[str, Lane | F
     services.memos = {name: one for name, one in readers.items() if isinstance(one, Memo)}
     services.has_gpu = any(_on_gpu(section) for section in settings.engines.values())
     services.cards = cards(settings, facts)
+    services.prices = settings.prices
     services.engines = {name: _state(one) for name, one in facts.items()}
     services.healths = {name: partial(health_of, lane) for name, lane in lanes.items()}
     services.ready = True

@@ -136,16 +136,17 @@ async def _info(
 
 
 async def _near(house: House, name: str) -> tuple[Nearness, ...]:
+    books, calendar = house.services.books, house.services.calendar
+    if books is None or calendar is None:
+        return ()
     now_s = time.time()
-    windows = house.terms.calendar.windows(now_s)
+    windows = calendar.windows(now_s)
 
     def read(store: Store) -> tuple[Nearness, ...]:
         return nearness(store, [issuing.named(store, name)], windows, now_s)
 
-    if house.services.books is None:
-        return ()
     try:
-        return await house.services.books.read(read)
+        return await books.read(read)
     except NoSuchKey:
         return ()
 

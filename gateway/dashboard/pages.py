@@ -23,18 +23,17 @@ _MOST_NUMBER = 2**63 - 1
 
 async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
     """`GET /ui`: five questions at a glance."""
-    services, terms = house.services, house.terms
+    services = house.services
     since = request.query_params.get("since", _DEFAULT_PERIOD)
     if since not in PERIODS:
         since = _DEFAULT_PERIOD
     found = None
-    if services.books is not None:
+    if services.books is not None and services.calendar is not None:
         asked = Asked(since, time.time(), own(visitor))
-        windows = terms.calendar.windows(asked.now_s)
+        windows, prices = services.calendar.windows(asked.now_s), services.prices
+        budgets = visitor.session is not None
         found = await services.books.read(
-            lambda store: overview(
-                store, asked, terms.prices, windows, budgets=visitor.session is not None
-            )
+            lambda store: overview(store, asked, prices, windows, budgets=budgets)
         )
     return await house.page(
         "overview.html",
@@ -44,7 +43,7 @@ async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Re
         since=since,
         periods=PERIODS,
         near=NEAR,
-        standings=standings(terms.tiers, services.promises, services.plans),
+        standings=standings(services.promises, services.plans),
     )
 
 

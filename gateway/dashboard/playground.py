@@ -30,6 +30,8 @@ from gateway.dashboard.snippets import snippets
 from gateway.dialects import systemone
 from gateway.errors import Refusal
 from gateway.issuing import FORMULAS
+from gateway.middleware import PASSAGE
+from gateway.passage import STAGES, Passage
 
 _MOST_RAW_CHARS = 20_000
 """Longer requests and answers are cut where they are shown as JSON."""
@@ -67,6 +69,8 @@ class Outcome:
     body: Any
     raw: str
     took_ms: float
+    stages: tuple[tuple[str, float], ...]
+    """Where the time went, name and milliseconds; empty for a refusal."""
 
     @property
     def answers(self) -> tuple[Shown, ...]:
@@ -86,17 +90,6 @@ class Outcome:
         return tuple(
             (" → ".join(str(part) for part in one["loc"][1:]), one["msg"]) for one in detail or ()
         )
-
-    @property
-    def stages(self) -> tuple[tuple[str, float], ...]:
-        """Name and milliseconds, as `Server-Timing` says them."""
-        found = []
-        for entry in self.headers.get("server-timing", "").split(","):
-            name, _, rest = entry.strip().partition(";")
-            duration = rest.strip().removeprefix("dur=")
-            if name and duration.replace(".", "", 1).isdigit():
-                found.append((name, float(duration)))
-        return tuple(found)
 
 
 async def empty(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
@@ -169,6 +162,7 @@ async def _asked(
     if formula:
         headers.append((b"x-tiergate-confidence", formula.encode("utf-8", "replace")))
     path = systemone.PATH
+    passage = Passage(request.scope[PASSAGE].request_id)
     scope = {
         **request.scope,
         "path": path,
@@ -176,6 +170,7 @@ async def _asked(
         "query_string": b"",
         "headers": headers,
         CALLER: visitor.caller,
+        PASSAGE: passage,
     }
     waiting = [content]
     begun: Message = {}
@@ -199,7 +194,9 @@ async def _asked(
     answer = await offload_if_large(len(found), lambda: orjson.loads(found))
     raw = _cut(orjson.dumps(answer, option=orjson.OPT_INDENT_2).decode())
     named = {name.decode(): value.decode() for name, value in begun["headers"]}
-    return Outcome(begun["status"], named, answer, raw, took_ms)
+    stages = () if passage.laps is None else zip(STAGES[:-1], passage.laps[:-1], strict=True)
+    laps_ms = tuple((stage, seconds * 1000) for stage, seconds in stages)
+    return Outcome(begun["status"], named, answer, raw, took_ms, laps_ms)
 
 
 def _root(request: Request) -> str:

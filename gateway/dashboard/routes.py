@@ -22,13 +22,14 @@ from gateway.dashboard.visits import Visits, stranger
 from gateway.errors import Refusal, refusal
 from gateway.keys import prefix_of
 from gateway.ledger.store import StoreError
+from gateway.middleware import PASSAGE
 
 _LOG = logging.getLogger("tiergate")
 
 
 def dashboard_routes(services: Services, terms: PageTerms, ask: ASGIApp) -> list[BaseRoute]:
     """Every route under `/ui`."""
-    house = House(services, terms, Visits(terms.session_s), ask)
+    house = House(services, Visits(terms.session_s), ask)
     works: list[tuple[str, str, Work]] = [
         ("GET", "", pages.first),
         ("GET", "/", pages.first),
@@ -64,6 +65,7 @@ def _guarded(house: House, work: Work, *, large: bool = False) -> Callable[..., 
             visitor = visitor_of(house, request)
         except Refusal as error:
             return await _refused_stranger(house, request, error)
+        request.scope[PASSAGE].key_id = visitor.caller.key_id
         body = house.services.body
         try:
             with body.room.share(request.scope["headers"]) as share:

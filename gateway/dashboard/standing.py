@@ -28,15 +28,13 @@ class Standing:
     """Cells and fingerprints that are not kept since an alarm."""
 
 
-def standings(
-    tiers: tuple[str, ...], promises: Mapping[str, Promised], plans: Mapping[str, Plan]
-) -> tuple[Standing, ...]:
-    """How the promise about each of these engines stands now."""
+def standings(promises: Mapping[str, Promised], plans: Mapping[str, Plan]) -> tuple[Standing, ...]:
+    """How the promise stands about each engine that has a better one above it in some plan."""
     demoted: dict[str, set[str]] = {}
     for plan in plans.values():
-        for tier in plan.tiers:
+        for tier in plan.tiers[:-1]:
             demoted.setdefault(tier.name, set()).update(tier.demoted)
-    return tuple(_standing(one, promises.get(one), demoted.get(one, set())) for one in tiers)
+    return tuple(_standing(one, promises.get(one), down) for one, down in demoted.items())
 
 
 def _standing(engine: str, promised: Promised | None, demoted: set[str]) -> Standing:

@@ -225,11 +225,13 @@ async def test_prices_change_for_what_ends_from_then_on(start: Start, tmp_path: 
     headers = bearer(gateway.settings, "team")
     with open_books(gateway.settings, gateway.services):
         await gateway.ask(**headers)
+        assert not gateway.services.prices.engines
         priced = BASE + ledger + price.format("little", 1.0) + price.format("big", 1.0)
         outcome = await gateway.becomes(priced)
         await gateway.ask(**headers)
 
     assert outcome.error is None
+    assert set(gateway.services.prices.engines) == {"little", "big"}  # of the page
     before, after = charged(gateway.settings)
     assert (before["nanos"], after["nanos"]) == (None, after["tokens"] * 1000)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 
+from engines.contract import Inquiry, Reading, Tally
 from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection
 from gateway.config_engines import ScriptedEngineSection
@@ -16,7 +17,7 @@ from gateway.config_prices import PricesSection
 from gateway.dashboard.rendering import duration, moment, percent, rendered, usd
 from gateway.dashboard.standing import standings
 from gateway.ledger.sqlite import SqliteStore
-from gateway.plan import Promised
+from gateway.plan import Plan, Promised, Tier
 from policies.cascade import NEVER, Floors
 from tests.gateway.conftest import ASK, Gateway, bearer, ledger_settings
 from tests.gateway.dashboard.browsing import admin_key, local, log_in, text
@@ -115,22 +116,33 @@ async def test_whoever_is_not_logged_in_sees_what_anonymous_callers_spent(
     assert "anonymous" in decisions.text
 
 
+class Named:
+    """An engine of which nothing but the name matters."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def read(
+        self, inquiry: Inquiry, *, patience_s: float, tally: Tally | None = None
+    ) -> dict[str, Reading]:
+        """Nothing."""
+        return {}
+
+
 def test_promises_are_told_with_their_reasons() -> None:
     floors = Floors(NEVER, {"noul": 0.9, "choice:11+": NEVER}, {"a" * 16: 0.8})
 
+    tiers = tuple(Tier(Named(name)) for name in ("a", "b", "c", "last"))
+
     held, gone, none = standings(
-        ("a", "b", "c"),
-        {
-            "a": Promised(floors, claim="Few are wrong."),
-            "b": Promised(floors, "the weights have changed"),
-        },
-        {},
+        {"a": Promised(floors, claim="Few are wrong."), "b": Promised(floors, "other weights")},
+        {"model": Plan("model", tiers)},
     )
 
     assert held.claim == "Few are wrong."
     assert (held.state, held.promised, held.refused) == ("holds", 2, 1)
     assert dict(held.floors) == {"noul": 0.9, "a" * 16: 0.8}
-    assert (gone.state, gone.why) == ("suspended", "the weights have changed")
+    assert (gone.state, gone.why) == ("suspended", "other weights")
     assert (none.state, none.floors) == ("none", ())
 
 

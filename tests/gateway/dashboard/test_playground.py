@@ -56,6 +56,9 @@ async def test_the_example_is_answered_and_charged_to_the_key(
     assert "tier 2 big: low_confidence a cheaper engine was not sure enough" in said
     assert "20 tokens (little 12, big 8)" in said
     assert "2 went up" in said
+    assert re.search(
+        r"ms \(receive [\d.]+, decode [\d.]+, ledger [\d.]+, queue [\d.]+, engine", said
+    )
     assert said.count("Probabilities for ") == 3
     (row,) = charged(settings)
     assert row["tokens"] == 20
