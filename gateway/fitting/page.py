@@ -8,6 +8,9 @@ from gateway.calibrating.report import STYLE
 from gateway.fitting.told import promise_sentence, remarks
 from gateway.fitting.training import Fitted, Terms, TooFew
 
+_ENOUGH = 20
+"""Answers in a tenth of the probabilities, for their share to mean something."""
+
 
 def page(found: Sequence[Fitted | TooFew], terms: Terms) -> str:
     """The page, in the order of the questions."""
@@ -34,7 +37,10 @@ def _about(one: Fitted | TooFew, terms: Terms) -> str:
             _numbers(one),
             '<div class="charts">',
             _figure(_curve(one), "By how many examples it was fitted to; cross-validation."),
-            _figure(_reliability(one), "By what it says; on the diagonal that is true."),
+            _figure(
+                _reliability(one),
+                "By what it says; on the diagonal it is true; orange: too few to tell.",
+            ),
             "</div>",
             f"<ul>{items}</ul>" if items else "",
             _confused(one),
@@ -92,9 +98,10 @@ def _reliability(one: Fitted) -> str:
     )
     points = one.evidence.crossed.reliability
     plot.line([(0.0, 0.0), (1.0, 1.0)], "guide")
-    plot.line([(stated, right) for stated, right, _ in points], "main")
+    plot.line([(stated, right) for stated, right, rows in points if rows >= _ENOUGH], "main")
     for stated, right, rows in points:
-        plot.dot(stated, right, f"{rows} answers, stated {stated:.1%}, right {right:.1%}")
+        says = f"{rows} answers, stated {stated:.1%}, right {right:.1%}"
+        plot.dot(stated, right, says, "main" if rows >= _ENOUGH else "other")
     return plot.svg()
 
 
