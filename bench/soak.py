@@ -24,10 +24,11 @@ from rich.table import Table
 
 from bench import soak_verdict
 from bench.machine import load_average, machine
-from bench.measure import cores, pinned
+from bench.measure import Stretch, cores, pinned
 from bench.procs import CannotServe
 from bench.soak_clients import Notes, Visitor, drip, look
 from bench.soak_gateway import Rest, Soaked, rest, running
+from bench.soak_operator import metrics, reload, reloads, scrape
 from bench.soak_sdk import SdkUser
 
 _LAPS = 12
@@ -51,16 +52,25 @@ def main(arguments: Sequence[str]) -> int:
             pinned(load_core),
             running(Path(folder), server_core) as soaked,
         ):
+            stretch = Stretch(soaked.server.pid)
             rests = _laps(soaked, laps, total_s / laps, notes)
+            foreign_share = stretch.sample().foreign_share
+            reloaded = reloads(asyncio.run(metrics(soaked)))
             found = soak_verdict.differences(soaked.ledger, notes.tokens)
     except CannotServe as error:
         print(f"bench: {error}", file=sys.stderr)
         return 4
     wrong = [*notes.wrong, *found, *soak_verdict.leaks(rests)]
-    wrong += soak_verdict.waits(notes.health_s, notes.answered_s)
+    wrong += soak_verdict.waits(notes.health_s, notes.answered_s, foreign_share)
+    wrong += [] if all(reloaded) else [f"of the reloads {reloaded} worked and failed"]
     _show(notes, rests, wrong)
+    print(f"others used {foreign_share:.0%} of the CPUs")
     if chosen.json is not None:
-        about = machine() | {"load average before": before, "load average after": load_average()}
+        about = machine() | {
+            "load average before": before,
+            "load average after": load_average(),
+            "share of the CPUs used by others": f"{foreign_share:.0%}",
+        }
         chosen.json.write_text(json.dumps(_report(about, notes, rests, wrong), indent=2) + "\n")
     return 1 if wrong else 0
 
@@ -89,6 +99,8 @@ async def _lap(soaked: Soaked, lap: int, lap_s: float, notes: Notes) -> None:
         for _ in range(DRIPPING):
             group.create_task(drip(port, key, notes, stopping))
         group.create_task(look(port, notes, stopping))
+        group.create_task(reload(soaked, stopping))
+        group.create_task(scrape(soaked, notes, stopping))
         await asyncio.sleep(lap_s)
         stopping.set()
         for user in users:

@@ -96,8 +96,9 @@ def running(folder: Path, core: int) -> Iterator[Soaked]:
     settings, ledger = folder / "soak.toml", folder / "soak.db"
     settings.write_text(_SETTINGS.replace("LEDGER", str(ledger)), encoding="utf-8")
     gateway = [sys.executable, "-m", "gateway"]
+    rights = ["--scopes", "decide,metrics", "--tokens-per-day", str(10**15)]
     made = subprocess.run(
-        [*gateway, "keys", "create", "soak", "--config", settings, "--tokens-per-day", str(10**15)],
+        [*gateway, "keys", "create", "soak", "--config", settings, *rights],
         capture_output=True,
         text=True,
         check=True,

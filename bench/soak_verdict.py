@@ -8,14 +8,19 @@ from pathlib import Path
 
 from bench.soak_acts import LEFT
 from bench.soak_gateway import Rest
+from bench.verdict import MAX_FOREIGN_SHARE
 
 MAX_HEALTH_P99_S = 0.5
+MAX_STARVED_P99_S = 5.0
+"""Of `/health`, where others use so much of the machine that it shows little."""
 MAX_ANSWER_P99_S = 8.0
 """The gateway's own deadline."""
 MAX_GROWTH_SHARE = 0.05
 MAX_GROWTH_BYTES = 8 * 1024 * 1024
 """Of memory from the first laps after the warm-up to the last; the larger of the two counts."""
 _SAMPLE = 5
+_ANSWERED = """
+SELECT request_id, tokens FROM charges WHERE status = 200 AND key_id LIKE 'k!_%' ESCAPE '!'"""
 
 
 def p99(values: Sequence[float]) -> float:
@@ -53,11 +58,14 @@ def leaks(rests: Sequence[Rest]) -> list[str]:
     return found
 
 
-def waits(health_s: Sequence[float], answered_s: Sequence[float]) -> list[str]:
-    """What took too long, as sentences."""
+def waits(
+    health_s: Sequence[float], answered_s: Sequence[float], foreign_share: float
+) -> list[str]:
+    """What took too long, as sentences; `foreign_share` of the CPUs was used by others."""
     found = []
+    quiet = foreign_share <= MAX_FOREIGN_SHARE
     for what, values, most_s in (
-        ("/health", health_s, MAX_HEALTH_P99_S),
+        ("/health", health_s, MAX_HEALTH_P99_S if quiet else MAX_STARVED_P99_S),
         ("an answer", answered_s, MAX_ANSWER_P99_S),
     ):
         if not p99(values) <= most_s:
@@ -69,11 +77,12 @@ def differences(ledger: Path, told: Mapping[str, int]) -> list[str]:
     """Where the ledger and what callers were told differ, as sentences.
 
     Callers who left may have been answered without reading it: their rows are expected by nobody.
+    Nobody is told of second opinions either; they are charged to no key.
     """
     with closing(sqlite3.connect(ledger)) as connection:
         select = connection.execute
-        answered = "SELECT request_id, tokens FROM charges WHERE status = 200"
-        rows = [row for row in select(answered) if not str(row[0]).startswith(LEFT)]
+        answered = select(_ANSWERED)
+        rows = [row for row in answered if not str(row[0]).startswith(LEFT)]
         (charged,) = select("SELECT COALESCE(SUM(tokens), 0) FROM charges").fetchone()
         (balance,) = select("SELECT COALESCE(SUM(tokens), 0) FROM balances").fetchone()
         (damage,) = select("PRAGMA integrity_check").fetchone()

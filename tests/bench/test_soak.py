@@ -42,6 +42,14 @@ def test_the_warm_up_may_open_what_it_needs() -> None:
     assert leaks([*rests(80, descriptors=7), *rests(80, 80, 80)]) == []
 
 
+def test_on_a_busy_machine_a_slow_health_check_shows_little_but_a_starved_one_does() -> None:
+    slow, starved = [0.6] * 200, [6.0] * 200
+
+    assert len(waits(slow, [0.1], 0.05)) == 1
+    assert waits(slow, [0.1], 0.5) == []
+    assert len(waits(starved, [0.1], 0.5)) == 1
+
+
 @pytest.mark.parametrize(
     ("health_s", "answered_s", "which"),
     [
@@ -54,7 +62,7 @@ def test_the_warm_up_may_open_what_it_needs() -> None:
 def test_what_waits_too_long_is_named(
     health_s: Sequence[float], answered_s: Sequence[float], which: list[str]
 ) -> None:
-    found = waits(health_s, answered_s)
+    found = waits(health_s, answered_s, 0.0)
 
     assert len(found) == len(which)
     assert all(word in sentence for word, sentence in zip(which, found, strict=True))
@@ -70,9 +78,9 @@ def ledger(folder: Path, *rows: tuple[str, int, int], balance: int | None = None
     path = folder / "ledger.db"
     total = sum(tokens for _, tokens, _ in rows) if balance is None else balance
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE charges (request_id, tokens, status)")
+        connection.execute("CREATE TABLE charges (request_id, tokens, status, key_id)")
         connection.execute("CREATE TABLE balances (tokens)")
-        connection.executemany("INSERT INTO charges VALUES (?, ?, ?)", rows)
+        connection.executemany("INSERT INTO charges VALUES (?, ?, ?, 'k_0')", rows)
         connection.execute("INSERT INTO balances VALUES (?)", (total,))
     return path
 
