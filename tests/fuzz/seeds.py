@@ -64,6 +64,11 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "multipart": (_FORM,),
     "ask": (raw(), raw(ask(x_lang="de", assets={"a": {"data_base64": "iVBORw0KGgo="}}))),
     "outcomes": (json.dumps(_OUTCOMES).encode(),),
+    "form": (
+        b"application/x-www-form-urlencoded\0name=a&scopes=decide&scopes=usage&csrf=x%20y",
+        b"multipart/form-data; boundary=" + _FORM,
+    ),
+    "forwarded": (b"203.0.113.7, 10.0.0.2", b"[2001:db8::1]:443,10.0.0.3:80"),
     "config": ((_ROOT / "config.toml").read_bytes(),),
     "policy": (_POLICY.encode(),),
     "calibration": (json.dumps(_CALIBRATION).encode(),),

@@ -5,20 +5,26 @@ A parser may refuse: the mistake of a caller is a `Refusal` with a 4xx, that of 
 """
 
 import asyncio
+import ipaddress
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.types import Message
+
 from gateway.auth import KeyRing
 from gateway.body import BodyLimits, head, read_body
 from gateway.config import Settings
 from gateway.config_file import ConfigError, lines_of, load
+from gateway.dashboard.forms import form_of
 from gateway.dialects import outcomes, systemone
 from gateway.errors import Refusal
 from gateway.labelled import load_rows
 from gateway.multipart import parts
 from gateway.policy_file import load_calibration, load_policy
+from gateway.proxies import Proxies
 from gateway.room import Room
 from gateway.wiring_limits import ask_limits
 
@@ -113,6 +119,30 @@ def of_outcomes(fuzzed: bytes) -> None:
     _refusable(lambda: outcomes.decode(fuzzed))
 
 
+def of_form(fuzzed: bytes) -> None:
+    """A media type and the body of a form of the page."""
+    media_type, body = _halves(fuzzed)
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> Message:
+        return messages.pop(0)
+
+    async def read() -> None:
+        with limits.room.share() as share:
+            await form_of(request, limits, share)
+
+    limits = BodyLimits(_MAX_BODY_BYTES, 60.0, Room(4 * _MAX_BODY_BYTES))
+    request = Request({"type": "http", "headers": [(b"content-type", media_type)]}, receive)
+    _refusable(lambda: asyncio.run(read()))
+
+
+def of_forwarded(fuzzed: bytes) -> None:
+    """What a trusted proxy says of who asked; the answer is an address, or the proxy's."""
+    scope = {"client": ("10.0.0.1", 1), "headers": [(b"x-forwarded-for", fuzzed)]}
+    found = Proxies(["10.0.0.0/8"]).client_of(scope)
+    ipaddress.ip_address(found)
+
+
 def _file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
     """A target that reads a file of this name with the fuzzed content."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
@@ -148,6 +178,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "multipart": of_multipart,
     "ask": of_ask,
     "outcomes": of_outcomes,
+    "form": of_form,
+    "forwarded": of_forwarded,
     "config": _file("config.toml", _settings),
     "policy": _file("policy.toml", load_policy),
     "calibration": _file("calibration.json", load_calibration),
