@@ -40,6 +40,13 @@ def states(services: Services) -> Iterator[Metric]:
     for name, facts in services.engines.items():
         info.add_metric((name, str(facts["model"]), str(facts["digest"])), 1.0)
     yield info
+    room = services.body.room
+    yield GaugeMetricFamily(
+        "tiergate_bodies_bytes", "Request bodies in memory", float(room.taken_bytes)
+    )
+    yield GaugeMetricFamily(
+        "tiergate_bodies_limit_bytes", "What they may be before the next is 529", room.max_bytes
+    )
     yield from _healths(services)
     yield from _queues(services)
     yield from _cascades(services)
