@@ -89,16 +89,6 @@ async def test_in_a_cascade_each_question_is_counted_where_and_why_it_was_answer
     assert found["tiergate_demoted", "little", "scripted-1"] == 0
 
 
-async def test_the_bodies_in_memory_are_told_beside_what_they_may_be() -> None:
-    services = new_services(settings_of())
-    with services.body.room.share() as share:
-        share.grow(1000)
-        found = {one.name: one.samples[0].value for one in states(services) if one.samples}
-
-    assert found["tiergate_bodies_bytes"] == 1000
-    assert found["tiergate_bodies_limit_bytes"] == 1_073_741_824
-
-
 async def test_a_promise_that_does_not_hold_is_zero() -> None:
     services = new_services(settings_of())
     services.promises = {

@@ -17,9 +17,11 @@ from starlette.types import Message
 from gateway.body import BodyLimits, head, read_body
 from gateway.config_limits import LimitsSection
 from gateway.errors import Refusal
+from gateway.exposition_state import states
 from gateway.leash import CallerLeft
 from gateway.multipart import opened
 from gateway.room import SMALL_BYTES, Room
+from gateway.wiring import new_services
 from tests.gateway.conftest import Gateway, body_of, settings_of
 
 if sys.version_info >= (3, 14):
@@ -255,3 +257,13 @@ async def test_after_any_traffic_the_room_is_empty(
 
     assert {one.status_code for one in answers} == {200, 413, 422}
     assert [room.taken_bytes for room in rooms] == [0]
+
+
+def test_the_bodies_in_memory_are_told_beside_what_they_may_be() -> None:
+    services = new_services(settings_of())
+    with services.body.room.share() as share:
+        share.grow(1000)
+        found = {one.name: one.samples[0].value for one in states(services) if one.samples}
+
+    assert found["tiergate_bodies_bytes"] == 1000
+    assert found["tiergate_bodies_limit_bytes"] == 1_073_741_824
