@@ -13,6 +13,7 @@ _BENCHES = {
     "starter": "bench.starter",
     "laya": "bench.laya",
     "cascade": "bench.cascade",
+    "clef": "bench.clef.command",
 }
 """Name → module with `main(arguments) -> exit code`, imported only when asked for."""
 

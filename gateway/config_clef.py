@@ -42,7 +42,10 @@ class ClefEngineSection(Section):
     chunk_tokens: int = Field(default=2048, ge=64, le=262_144)
     """Longest stretch of a prompt that is computed at once: bounds the memory of long ones."""
     prefix_from_tokens: int = Field(default=128, ge=0, le=262_144)
-    """From this length on, a state is read once for all questions about it."""
+    """From this length on, a state is read once for several questions about it."""
+    cache_from_tokens: int = Field(default=1024, ge=0, le=262_144)
+    """From this length on, a state is remembered for later requests. A shorter one is read in one
+    go with a question that is alone."""
     prefix_cache_bytes: int = Field(default=2_147_483_648, ge=0, le=1_099_511_627_776)
     """Device memory for states that were read before: about 35 KB a token and 52 MB each; 0 = a
     state is kept only while a request is read."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from engines.clef.delta import Rule
 from engines.clef.geometry import Text
+from engines.clef.kernels import Kernels
 from engines.clef.layers import (
     FullAttention,
     LinearAttention,
@@ -40,11 +40,11 @@ class Layer(nn.Module):
         return self._fed(x + seen), keys, values
 
     def linear(
-        self, x: Tensor, stretch: Stretch, rule: Rule, convolved: Tensor, memory: Tensor
+        self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Hidden states, last inputs, memory; see `LinearAttention`."""
         normed = self.input_layernorm(x)
-        seen, convolved, memory = self.linear_attn(normed, stretch, rule, convolved, memory)
+        seen, convolved, memory = self.linear_attn(normed, stretch, kernels, convolved, memory)
         return self._fed(x + seen), convolved, memory
 
     def _fed(self, x: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Backbone(nn.Module):
         self.norm = ZeroCentredNorm(text.hidden, text.epsilon)
 
     def forward(
-        self, embedded: Tensor, stretch: Stretch, past: Past | None, rule: Rule
+        self, embedded: Tensor, stretch: Stretch, past: Past | None, kernels: Kernels
     ) -> tuple[Tensor, Past]:
         """Hidden states after the final norm, [rows, tokens, hidden], and the past with them.
 
@@ -80,7 +80,7 @@ class Backbone(nn.Module):
             if layer.is_linear:
                 at = len(memories)
                 state = before.convolved[at], before.memories[at]
-                x, last, memory = layer.linear(x, stretch, rule, *state)
+                x, last, memory = layer.linear(x, stretch, kernels, *state)
                 convolved.append(last)
                 memories.append(memory)
             else:
@@ -102,22 +102,27 @@ class Backbone(nn.Module):
         return Past((), (), (), (last,) * layers, (memory,) * layers)
 
 
-def stretch_of(turn: Turn, lengths: Sequence[int], past: Past | None) -> Stretch:
-    """Rows of so many tokens each, padded to the longest turn, after what they have read."""
+def stretch_of(
+    turn: Turn, lengths: Sequence[int], past: Past | None, *, always: bool = False
+) -> Stretch:
+    """Rows of so many tokens each, padded to the longest turn, after what they have read.
+
+    With `always` it says what counts also where everything does.
+    """
     device, tokens = turn.cos.device, turn.cos.shape[1]
     valid = ends = None
-    if min(lengths) < tokens:
+    if always or min(lengths) < tokens:
         ends = torch.tensor(lengths, device=device)
         valid = torch.arange(tokens, device=device) < ends[:, None]
-    return Stretch(turn, valid, ends, _mask(past, tokens, device))
+    return Stretch(turn, valid, ends, _mask(past, tokens, device, always))
 
 
-def _mask(past: Past | None, tokens: int, device: torch.device) -> Tensor | None:
+def _mask(past: Past | None, tokens: int, device: torch.device, each: bool) -> Tensor | None:
     """Everything that counts of the past, and of the new tokens those up to oneself."""
     if past is None:
         return None
     new = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
-    if min(past.lengths) == past.width:
+    if not each and min(past.lengths) == past.width:
         old = torch.ones(1, past.width, dtype=torch.bool, device=device)
     else:
         lengths = torch.tensor(past.lengths, device=device)

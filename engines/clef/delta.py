@@ -3,14 +3,11 @@
 Per value head, with keys and queries of unit length: S ← e^g S; S ← S + k ⊗ β(v - kᵀS); o = qᵀS.
 Computed in chunks of 64 tokens by the WY form (Yang et al., "Gated Delta Networks: Improving
 Mamba2 with Delta Rule", 2024, section 3): within a chunk one triangular system gives all
-corrections at once. With flash-linear-attention installed, its kernel does the same on a GPU.
+corrections at once. On a GPU a fused kernel does the same, where it is installed (`kernels`).
 """
 
-import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -83,28 +80,6 @@ def token_by_token(signals: Signals, memory: Tensor) -> tuple[Tensor, Tensor]:
         memory = memory + key[:, at, :, :, None] * fresh[:, :, None, :]
         outputs.append(torch.einsum("bhk,bhkv->bhv", query[:, at], memory))
     return torch.stack(outputs, 1).to(signals.value.dtype), memory
-
-
-def kernel_rule() -> Rule | None:
-    """The rule by flash-linear-attention's kernel, or `None` where that is not installed."""
-    if importlib.util.find_spec("fla") is None:
-        return None
-    kernel: Any = importlib.import_module("fla.ops.gated_delta_rule").chunk_gated_delta_rule
-
-    def ruled(signals: Signals, memory: Tensor) -> tuple[Tensor, Tensor]:
-        output, after = kernel(
-            signals.query,
-            signals.key,
-            signals.value,
-            g=signals.decay,
-            beta=signals.rate,
-            initial_state=memory,
-            output_final_state=True,
-            use_qk_l2norm_in_kernel=True,
-        )
-        return output, after
-
-    return ruled
 
 
 def _unit(x: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ class ClefEngine(Engine[_Piece]):
         )
         self._counts: Counter[str] = Counter()
         self._facts = self._own_facts()
-        self._keeper = Keeper(lambda: self._load(progress), settings.keep_alive_s)
+        self._keeper = Keeper(lambda: self._load(progress), settings.keep_alive_s, dropped=relieve)
 
     @property
     def facts(self) -> Facts:

@@ -1,5 +1,6 @@
 """What went wrong on a device: too little memory for once, or the device is gone for good."""
 
+import gc
 from typing import Literal
 
 import torch
@@ -23,6 +24,11 @@ def kind_of(error: BaseException) -> Literal["memory", "lost", "other"]:
 
 
 def relieve() -> None:
-    """Give memory that nothing holds any more back to the device."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    """Give memory that nothing holds any more back to the device, if that is still there."""
+    gc.collect()
+    try:
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+    except RuntimeError as error:
+        if kind_of(error) != "lost":
+            raise

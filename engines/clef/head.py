@@ -159,7 +159,8 @@ class DecisionHead(nn.Module):
     def forward(self, evidence: Evidence) -> Tensor:
         """float32[p, n]: one logit per option; at padding they mean nothing."""
         count = evidence.types.shape[1]
-        own = functional.one_hot(evidence.asker, count + 1)[..., :count].bool()  # [p, n, q]
+        every = torch.arange(count, device=evidence.asker.device)
+        own = evidence.asker[..., None] == every  # [p, n, q]
         place = evidence.asker.clamp(max=count - 1)[..., None]
         asked = None if count == 1 else own.any(1)
         options = self._routed(evidence, place)

@@ -26,11 +26,13 @@ class Keeper(Generic[T]):
         load: Callable[[], T],
         keep_alive_s: float = 0.0,
         *,
+        dropped: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Loads at once. With `keep_alive_s` 0 it never rests."""
+        """Loads at once. With `keep_alive_s` 0 it never rests; `dropped` is called when it does."""
         self._load = load
         self._keep_alive_s = keep_alive_s
+        self._dropped = dropped
         self._clock = clock
         self._lock = threading.RLock()
         """Held while the thing is used, loaded or dropped."""
@@ -89,6 +91,7 @@ class Keeper(Generic[T]):
             if self._state != "ready" or not 0 < self._keep_alive_s <= idle_s:
                 return False
             self._kept, self._state = None, "resting"
+            self._dropped()
             _log.info("the model rests after %.0f s without a question", idle_s)
             return True
 

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from engines.clef.delta import Rule, Signals
+from engines.clef.delta import Signals
 from engines.clef.geometry import Rotary, Text
+from engines.clef.kernels import Kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +155,12 @@ class LinearAttention(nn.Module):
         self._text = text
 
     def forward(
-        self, x: Tensor, stretch: Stretch, rule: Rule, convolved: Tensor, memory: Tensor
+        self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs like `x`, the convolution's last inputs, the memory after the last token."""
         text = self._text
         mixed = torch.cat((convolved, self.in_proj_qkv(x).transpose(1, 2)), 2)
-        smooth = functional.silu(self.conv1d(mixed)).transpose(1, 2)
+        smooth = kernels.convolve(mixed, self.conv1d.weight).transpose(1, 2)
         sizes = [text.key_heads * text.key_dim] * 2 + [text.value_heads * text.value_dim]
         query, key, value = torch.split(smooth, sizes, -1)
         repeat = text.value_heads // text.key_heads
@@ -169,7 +170,7 @@ class LinearAttention(nn.Module):
         )
         value = value.reshape(*x.shape[:2], text.value_heads, text.value_dim)
         decay, rate = self._pace(x, stretch.valid)
-        output, memory = rule(Signals(query, key, value, decay, rate), memory)
+        output, memory = kernels.rule(Signals(query, key, value, decay, rate), memory)
         gate = self.in_proj_z(x).reshape(output.shape)
         out = self.out_proj(self.norm(output, gate).reshape(*x.shape[:2], -1))
         return out, _last(mixed, stretch.ends, text.kernel - 1), memory

@@ -1,7 +1,6 @@
 """A loaded checkpoint: backbone, head and tables on their device, ready to compute."""
 
 import gc
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,19 +8,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from engines.clef import delta, quantised
+from engines.clef import quantised
 from engines.clef.backbone import Backbone
 from engines.clef.checkpoint import Checkpoint
-from engines.clef.delta import Rule
 from engines.clef.head import DecisionHead
+from engines.clef.kernels import Kernels, kernels_for
 from engines.clef.plan import GIB, needed
 from engines.clef.refusals import DeviceError
 from engines.clef.settings import ClefSettings
 from engines.clef.shapes import EMBEDDINGS, LM_HEAD, TEXT, VISION
 from engines.clef.vision import Tower
 from engines.clef.weights import Progress, Weights, streamed
-
-_log = logging.getLogger("tiergate.clef")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Model:
     words: Table
     """Rows of the output layer. It is never multiplied: the head reads them as a dictionary."""
     tower: Tower | None
-    rule: Rule
+    kernels: Kernels
     device: torch.device
     dtype: torch.dtype
 
@@ -133,24 +130,10 @@ def _loaded(
         tables[0],
         tables[1],
         tower,
-        rule_for(device),
+        kernels_for(device),
         device,
         dtype,
     )
-
-
-def rule_for(device: torch.device) -> Rule:
-    """The fastest delta rule there is here; says so loudly when that is not the kernel."""
-    if device.type != "cuda":
-        return delta.delta_rule
-    found = delta.kernel_rule()
-    if found is None:
-        _log.warning(
-            "flash-linear-attention is not installed: linear attention runs in plain torch, "
-            "several times slower; pip install flash-linear-attention"
-        )
-        return delta.delta_rule
-    return found
 
 
 def _put(module: nn.Module, name: str, tensor: Tensor) -> None:

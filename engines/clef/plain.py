@@ -47,6 +47,6 @@ def plain_hidden(checkpoint: Checkpoint, model: Model, one: Prompt) -> float:
     positions = after(0, one.tokens)[:, None].to(model.device)
     place = turn(model.backbone.text.rotary, positions, model.dtype)
     stretch = stretch_of(place, [one.tokens], None)
-    hidden, _ = model.backbone(model.embeddings.of(ids), stretch, None, model.rule)
+    hidden, _ = model.backbone(model.embeddings.of(ids), stretch, None, model.kernels)
     gap = (hidden.float() - expected.float()).norm() / expected.float().norm()
     return float(gap)

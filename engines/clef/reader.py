@@ -1,5 +1,6 @@
 """From prompts to logits: states once, questions on top of them, in batches bounded by tokens."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,12 +9,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from engines.clef.evidence import Intake, Places, evidence, places
+from engines.clef.graphs import CudaGraphs, Recorder
 from engines.clef.head import Memory
 from engines.clef.model import Model
 from engines.clef.past import stacked
 from engines.clef.positions import after, following, positions_of
 from engines.clef.prefixes import Prefix, Prefixes
 from engines.clef.prompt import Opening, Prompt
+from engines.clef.replay import Replay
 from engines.clef.settings import ClefSettings
 from engines.clef.steps import Row, Steps
 
@@ -60,11 +63,26 @@ class _Asking:
 class Reader:
     """Reads prompts with one model. For one thread at a time."""
 
-    def __init__(self, model: Model, settings: ClefSettings, prefixes: Prefixes) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: ClefSettings,
+        prefixes: Prefixes,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """On a GPU a recorder of CUDA graphs is the default, unless the settings say no."""
+        if recorder is None and settings.graphs and model.device.type == "cuda":
+            recorder = Recorder(CudaGraphs(model.device))
         self._model = model
         self._settings = settings
         self._prefixes = prefixes
-        self._steps = Steps(model, settings)
+        self._replay = Replay(model, settings.bucket_tokens, recorder)
+        self._steps = Steps(model, settings, self._replay)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._model.device
 
     @property
     def dtype(self) -> torch.dtype:
@@ -83,25 +101,31 @@ class Reader:
         return found
 
     def _openings(self, prompts: Sequence[Prompt]) -> dict[bytes, Prefix]:
-        """Every opening that is long enough to be shared, read if it was not read before."""
+        """Every opening that is better read by itself, read if it was not read before."""
         found: dict[bytes, Prefix] = {}
         missing: dict[bytes, Opening] = {}
-        for prompt in prompts:
-            opening = prompt.opening
-            if len(opening.ids) < self._settings.prefix_from_tokens or opening.key in missing:
-                continue
-            if opening.key in found:
-                continue
-            kept = self._prefixes.get(opening.key)
-            if kept is None:
-                missing[opening.key] = opening
-            else:
+        asked = Counter(prompt.opening.key for prompt in prompts)
+        for opening in {prompt.opening.key: prompt.opening for prompt in prompts}.values():
+            kept = self._prefixes.get(opening.key) if self._worth_keeping(opening) else None
+            if kept is not None:
                 found[opening.key] = kept
+            elif self._worth_sharing(opening, asked[opening.key]):
+                missing[opening.key] = opening
         for openings in self._by_length(list(missing.values())):
             for opening, prefix in zip(openings, self._read_openings(openings), strict=True):
-                self._prefixes.keep(opening.key, prefix)
+                if self._worth_keeping(opening):
+                    self._prefixes.keep(opening.key, prefix)
                 found[opening.key] = prefix
         return found
+
+    def _worth_keeping(self, opening: Opening) -> bool:
+        return len(opening.ids) >= self._settings.cache_from_tokens
+
+    def _worth_sharing(self, opening: Opening, askers: int) -> bool:
+        """In deterministic mode how many ask must make no difference."""
+        shared = askers > 1 or self._settings.deterministic
+        long_enough = len(opening.ids) >= self._settings.prefix_from_tokens
+        return (shared and long_enough) or self._worth_keeping(opening)
 
     def _by_length(self, openings: list[Opening]) -> Iterator[list[Opening]]:
         """Openings of about one length together, those that take several chunks alone."""
@@ -121,7 +145,7 @@ class Reader:
         nothing = torch.zeros(len(rows), 0, 2, dtype=torch.int64, device=self._model.device)
         lengths = torch.tensor([len(one.ids) for one in openings], device=self._model.device)
         intake = Intake(self._model.head, Places(nothing, lengths, 0))
-        past = self._steps.read(rows, None, intake)
+        past = self._steps.read(rows, intake)
         memory = intake.memory()
         return [
             Prefix(
@@ -159,9 +183,9 @@ class Reader:
         past = None
         if prefixes:
             past = stacked([one.past for one in prefixes], max(map(len, prefixes)))
-        self._steps.read([one.row() for one in batch], past, intake)
+        self._steps.ask([one.row() for one in batch], past, intake)
         memory = _memory(prefixes, intake.memory(), where.lengths)
-        scores = self._model.head(evidence(prompts, intake, memory, self._model.words))
+        scores = self._replay.scores(evidence(prompts, intake, memory, self._model.words))
         return [_logits(one, row) for one, row in zip(prompts, scores.tolist(), strict=True)]
 
 

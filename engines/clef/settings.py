@@ -30,6 +30,8 @@ class ClefSettings:
     """Longest stretch of a prompt that is computed at once."""
     prefix_from_tokens: int = 128
     """Shorter states are read again with each question."""
+    cache_from_tokens: int = 1024
+    """Shorter states are not remembered, nor read apart from a question that is alone."""
     prefix_cache_bytes: int = 2 << 30
     """For states that were read before; 0 = they are kept only while an inquiry is read."""
     batch_tokens: int = 16_384

@@ -1,20 +1,22 @@
 """Rows of tokens through the backbone, in chunks that bound the memory it takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from engines.clef.backbone import stretch_of
 from engines.clef.evidence import Intake
-from engines.clef.layers import turn
 from engines.clef.model import Model
 from engines.clef.past import Past
 from engines.clef.positions import padded
 from engines.clef.prompt import Opening
+from engines.clef.replay import Replay
 from engines.clef.settings import ClefSettings
 from engines.clef.tokens import Ids
+
+Chunk = tuple[Tensor, Tensor, list[int]]
+"""Embedded tokens, their positions, and how many of each row are no padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,30 @@ class Row:
 class Steps:
     """The backbone of one model, chunk by chunk."""
 
-    def __init__(self, model: Model, settings: ClefSettings) -> None:
+    def __init__(self, model: Model, settings: ClefSettings, replay: Replay) -> None:
         self._model = model
         self._chunk_tokens = settings.chunk_tokens
+        self._replay = replay
 
-    def read(self, rows: Sequence[Row], past: Past | None, intake: Intake) -> Past:
-        """The rows after what they have read; the past with them.
+    def read(self, rows: Sequence[Row], intake: Intake) -> Past:
+        """The rows from their beginning; what it takes to go on after them.
 
         Several rows are read in one chunk together; a row of several chunks is read alone.
         """
+        last, before = self._all_but_the_last(rows, None, intake)
+        hidden, past = self._replay.hidden_and_past(*last, before)
+        intake.take(hidden)
+        return past
+
+    def ask(self, rows: Sequence[Row], past: Past | None, intake: Intake) -> None:
+        """The rows after what they have read, and nothing after them."""
+        last, past = self._all_but_the_last(rows, past, intake)
+        intake.take(self._replay.hidden(*last, past))
+
+    def _all_but_the_last(
+        self, rows: Sequence[Row], past: Past | None, intake: Intake
+    ) -> tuple[Chunk, Past | None]:
+        """Reads every chunk but the last, which is given back with the past before it."""
         lengths = [len(row.ids) for row in rows]
         tokens = max(lengths)
         step = tokens if len(rows) > 1 else self._chunk_tokens
@@ -51,22 +68,13 @@ class Steps:
             embedded = self._embedded(rows, chunk, seen)
             positions = padded([row.positions[:, chunk] for row in rows], end - begin)
             own = [min(length, end) - begin for length in lengths]
-            hidden, past = self._computed(embedded, positions, own, past)
-            intake.take(hidden)
             if end == tokens:
-                return past
+                return (embedded, positions, own), past
+            hidden, past = self._replay.hidden_and_past(
+                embedded, positions, own, past, record=False
+            )
+            intake.take(hidden)
             begin = end
-
-    def _computed(
-        self, embedded: Tensor, positions: Tensor, lengths: Sequence[int], past: Past | None
-    ) -> tuple[Tensor, Past]:
-        model = self._model
-        rotary = model.backbone.text.rotary
-        stretch = stretch_of(turn(rotary, positions.to(model.device), model.dtype), lengths, past)
-        hidden, after = model.backbone(embedded, stretch, past, model.rule)
-        before = past.lengths if past else (0,) * len(lengths)
-        total = tuple(old + new for old, new in zip(before, lengths, strict=True))
-        return hidden, replace(after, lengths=total)
 
     def _seen(self, row: Row) -> list[tuple[int, Tensor]]:
         """Where each picture of a row begins, and the hidden states of its tokens."""

@@ -70,9 +70,9 @@ def findings(
     model = opened(checkpoint, settings)
     yield Finding("load", "ok", f"{path.name} on {device} in {precision}: {len(asked)} prompts")
     plain = _reader(model, settings).logits(asked)
+    yield _like_transformers(checkpoint, model, asked[0])
     for check, options in _INDIFFERENT.items():
         yield _indifferent(check, _reader(model, replace(settings, **options)), asked, plain)
-    yield _like_transformers(checkpoint, model, asked[0])
     del model
     gc.collect()
     yield _int8(checkpoint, settings, asked, plain, max_delta)
@@ -80,8 +80,12 @@ def findings(
 
 _INDIFFERENT: dict[str, dict[str, Any]] = {
     "alone and in company": {"deterministic": True},
-    "whole and in chunks": {"chunk_tokens": 64, "prefix_from_tokens": 1_000_000},
-    "on a remembered state": {"prefix_from_tokens": 1},
+    "whole and in chunks": {
+        "chunk_tokens": 64,
+        "cache_from_tokens": 1_000_000,
+        "prefix_from_tokens": 1_000_000,
+    },
+    "on a remembered state": {"prefix_from_tokens": 1, "cache_from_tokens": 1},
 }
 
 

@@ -81,10 +81,21 @@ def test_other_mistakes_are_not_taken_for_the_devices() -> None:
     assert failures.kind_of(ValueError("CUDA error")) == "other"
 
 
+def test_a_lost_device_can_be_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    engine = tiny_engine()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", gone)
+
+    engine.close()
+
+
 def test_weights_that_are_not_finite_are_counted_and_not_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine = tiny_engine(prefix_from_tokens=1)
+    engine = tiny_engine(prefix_from_tokens=1, cache_from_tokens=1)
     pieces = engine.prepare(ONE)
     own = Reader.logits
 

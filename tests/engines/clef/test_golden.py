@@ -58,7 +58,11 @@ def test_all_requests_in_one_call_read_as_each_by_itself(tokens: Tokens, reads: 
 def test_chunks_change_nothing(
     tokens: Tokens, reads: Reads, chunk_tokens: int, prefix_from_tokens: int
 ) -> None:
-    reader = reads(chunk_tokens=chunk_tokens, prefix_from_tokens=prefix_from_tokens)
+    reader = reads(
+        chunk_tokens=chunk_tokens,
+        prefix_from_tokens=prefix_from_tokens,
+        cache_from_tokens=prefix_from_tokens,
+    )
     for case in CASES:
         if case.name in ("basic", "long_state_1200", "many_options_60"):
             assert furthest(reader.logits([case.prompt(tokens)])[0], case.fp32) < 1e-4
@@ -87,7 +91,7 @@ def test_hidden_states_are_those_of_the_reference(model: Model, tokens: Tokens) 
     with torch.inference_mode():
         embedded = model.embeddings.of(torch.tensor([prompt.ids]))
         place = turn(model.backbone.text.rotary, after(0, length)[:, None], torch.float32)
-        hidden, _ = model.backbone(embedded, stretch_of(place, [length], None), None, model.rule)
+        hidden, _ = model.backbone(embedded, stretch_of(place, [length], None), None, model.kernels)
         normed = model.head.hidden_norm(hidden)
         memory = model.head.memory(normed)[0]
 

@@ -63,6 +63,20 @@ def test_what_is_used_stays(clock: Clock) -> None:
     keeper.close()
 
 
+def test_what_is_dropped_is_told_once_it_is_gone(clock: Clock) -> None:
+    gone: list[bool] = []
+    keeper: Keeper[str]
+    keeper = Keeper(
+        Loads(clock), 10.0, dropped=lambda: gone.append(keeper._kept is None), clock=clock
+    )
+
+    clock.now_s += 10.0
+    keeper.rest_if_idle()
+
+    assert gone == [True]
+    keeper.close()
+
+
 def test_without_keep_alive_it_never_rests(clock: Clock) -> None:
     keeper = Keeper(Loads(clock), clock=clock)
     clock.now_s += 1e9

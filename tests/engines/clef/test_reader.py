@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from engines.clef.prompt import Limits, Prompt, Subject, prompt
 from engines.clef.reader import Logits, Reader
 from engines.clef.rendering import worded
 from engines.clef.settings import ClefSettings
-from engines.clef.steps import Steps
+from engines.clef.steps import Row, Steps
 from engines.clef.tokens import Tokens
 from engines.contract import Choice, Noul, Question, Score
 
@@ -60,19 +61,19 @@ def mixed(tokens: Tokens) -> list[Prompt]:
 @pytest.fixture(scope="module")
 def plain(reads: Reads, mixed: list[Prompt]) -> list[Logits]:
     """Each prompt by itself, from its first token to its last."""
-    return alone(reads(prefix_from_tokens=1_000_000), mixed)
+    return alone(reads(prefix_from_tokens=1_000_000, cache_from_tokens=1_000_000), mixed)
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"prefix_from_tokens": 1},
-        {"prefix_from_tokens": 1, "prefix_cache_bytes": 0},
+        {"prefix_from_tokens": 1, "cache_from_tokens": 1},
+        {"prefix_from_tokens": 1, "cache_from_tokens": 1, "prefix_cache_bytes": 0},
         {"batch_tokens": 600},
         {"chunk_tokens": 64},
         {"deterministic": True},
-        {"prefix_from_tokens": 1_000_000},
+        {"cache_from_tokens": 1_000_000, "prefix_from_tokens": 1_000_000},
     ],
     ids=str,
 )
@@ -87,7 +88,7 @@ def test_companions_and_shared_states_change_nothing(
 def test_a_state_that_is_remembered_reads_as_it_did_the_first_time(
     reads: Reads, mixed: list[Prompt]
 ) -> None:
-    reader = reads(prefix_from_tokens=1)
+    reader = reads(prefix_from_tokens=1, cache_from_tokens=1)
 
     first = reader.logits(mixed)
     again = reader.logits(mixed)
@@ -99,14 +100,14 @@ def test_a_state_that_is_remembered_reads_as_it_did_the_first_time(
 def test_a_state_is_read_once_for_all_its_questions(
     reads: Reads, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = Steps.read
+    own = Steps._all_but_the_last
     read: list[int] = []
 
-    def counting(steps: Steps, rows: Sequence[object], *rest: object) -> object:
-        read.extend(len(row.ids) for row in rows)  # type: ignore[attr-defined]
-        return own(steps, rows, *rest)  # type: ignore[arg-type]
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> Any:
+        read.extend(len(row.ids) for row in rows)
+        return own(steps, rows, *rest)
 
-    monkeypatch.setattr(Steps, "read", counting)
+    monkeypatch.setattr(Steps, "_all_but_the_last", counting)
     asked = prompts(tokens, [60])
 
     reads().logits(asked)
@@ -119,7 +120,7 @@ def test_a_state_is_read_once_for_all_its_questions(
 def test_a_cache_without_room_remembers_nothing_and_answers_the_same(
     reads: Reads, mixed: list[Prompt], plain: list[Logits]
 ) -> None:
-    reader = reads(prefix_from_tokens=1, prefix_cache_bytes=1000)
+    reader = reads(prefix_from_tokens=1, cache_from_tokens=1, prefix_cache_bytes=1000)
 
     found = reader.logits(mixed)
 
@@ -129,10 +130,10 @@ def test_a_cache_without_room_remembers_nothing_and_answers_the_same(
 
 def test_the_least_recently_used_state_is_forgotten_first(reads: Reads, tokens: Tokens) -> None:
     asked = prompts(tokens, [5, 6, 7], asked=1)
-    large = reads(prefix_from_tokens=1)
+    large = reads(prefix_from_tokens=1, cache_from_tokens=1)
     large.logits(asked)
     room = int(large._prefixes.bytes * 0.8)
-    reader = reads(prefix_from_tokens=1, prefix_cache_bytes=room)
+    reader = reads(prefix_from_tokens=1, cache_from_tokens=1, prefix_cache_bytes=room)
 
     reader.logits(asked[:1])
     reader.logits(asked[1:2])

@@ -1,0 +1,1 @@
+"""The Clef engine against a plain transformers forward, on random weights."""
