@@ -57,13 +57,14 @@ class Vigil:
         self._accounts = accounts
         self._clock = clock
 
-    def watch(self, plans: Collection[Plan], terms: TrialTerms) -> None:
-        """From now on look after these plans and no others, by these terms.
+    def watch(self, plans: Collection[Plan], terms: TrialTerms, accounts: Accounts) -> None:
+        """From now on look after these plans and no others, by these terms and prices.
 
         Alarms hold for them too, as they were last read.
         """
         self._plans = plans
         self._terms = terms
+        self._accounts = accounts
         self._demote()
 
     async def took(self, given: Given) -> None:

@@ -46,7 +46,7 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
         yield
         return
     terms = _terms(settings, services, plans)
-    accounts = Accounts(engine_prices(settings.prices), Calendar(settings.ledger.timezone))
+    accounts = _accounts(settings)
     vigil = Vigil(books, plans, terms, accounts)
     services.vigil = vigil
     try:
@@ -81,9 +81,13 @@ def watch_again(services: Services, settings: Settings) -> None:
     if services.vigil is None:
         return
     plans = _cascades(services)
-    services.vigil.watch(plans, _terms(settings, services, plans))
+    services.vigil.watch(plans, _terms(settings, services, plans), _accounts(settings))
     with suppress(StoreError):  # the watch reads them again in a few seconds
         services.vigil.obey()
+
+
+def _accounts(settings: Settings) -> Accounts:
+    return Accounts(engine_prices(settings.prices), Calendar(settings.ledger.timezone))
 
 
 def _cascades(services: Services) -> set[Plan]:

@@ -8,9 +8,12 @@ import pytest
 
 from engines.contract import Noul
 from gateway.cli import main
+from gateway.config_prices import engine_prices
+from gateway.ledger.calendar import Calendar
 from gateway.ledger.decisions import Alarm
 from gateway.ledger.sqlite import SqliteStore
 from gateway.trials import TrialTerms
+from gateway.vigil import Accounts
 from policies.cells import fingerprint
 from tests.gateway.watched import TEAM, URGENT, pair, running, watched_settings
 
@@ -122,6 +125,7 @@ async def test_new_plans_are_demoted_before_the_ledger_is_read_again(tmp_path: P
         assert vigil is not None
         (plan,) = set(gateway.services.plans.values())
         plan.demote_exactly({})
-        vigil.watch({plan}, TrialTerms({}, 0.01))
+        accounts = Accounts(engine_prices(settings.prices), Calendar())
+        vigil.watch({plan}, TrialTerms({}, 0.01), accounts)
 
         assert plan.tiers[0].demoted == {"choice:2"}
