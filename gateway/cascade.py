@@ -6,13 +6,13 @@ reached, on what was asked before; never on the questions beside it.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engines.contract import (
     EngineError,
     Inquiry,
-    Json,
     Question,
     Reading,
     Unreadable,
@@ -228,7 +228,9 @@ class Ascent:
             Refusal: some may not go, and there is no answer for them or the plan refuses then.
         """
         share, rules, most = self._plan.share, self._plan.rules, self._means.most_escalations
-        unsure = sorted((c.looks[-1].likelihood, n) for n, c in pending.items() if c.tier)
+        unsure = sorted(
+            (c.looks[-1].likelihood, c.fingerprint, n) for n, c in pending.items() if c.tier
+        )
         forced = len(pending) - len(unsure)
         wanted = len(pending) if rules.on_exhausted == "refuse" else forced
         if most is not None and wanted > most:
@@ -237,13 +239,16 @@ class Ascent:
         by_budget = len(unsure) if most is None else most - forced
         why = "budget" if by_budget < by_share else "cap_reached"
         room = min(by_share, by_budget)
-        stay = {name for _, name in unsure[room:]}
+        edge = unsure[room][:2] if room < len(unsure) else (2.0, "")
+        # The same question asked twice has one fate, whatever its ids are.
+        stay = {name for *question, name in unsure if tuple(question) >= edge}
         if stay and why == "cap_reached" and rules.on_cap == "refuse":
             raise _capped(rules.most_share)
         for name in stay:
             pending[name].kept = why
         going = {name: case for name, case in pending.items() if name not in stay}
         share.note(len(going), len(self._cases) - len(going))
+        self._spending.rise(Counter(case.left for case in going.values()))
         return going
 
     def _decision(self) -> Decision:
@@ -292,5 +297,4 @@ def _spent(wanted: int, most: int) -> Refusal:
         f"{wanted} questions are for the larger model, and this API key has {most} escalations "
         "left for now."
     )
-    details: dict[str, Json] = {"limit": "escalations", "left": most, "wanted": wanted}
-    return Refusal(Problem("budget_exhausted", message, details=details))
+    return Refusal(Problem("budget_exhausted", message))

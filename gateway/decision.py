@@ -97,13 +97,15 @@ class Decision:
 class Spending:
     """What deciding has cost so far, engine by engine, also when it comes to no end."""
 
-    __slots__ = ("_engine", "_tally", "steps")
+    __slots__ = ("_below", "_engine", "_risen", "_tally", "steps")
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         """Of engines that are done."""
         self._engine = ""
         self._tally: Tally | None = None
+        self._risen: Mapping[str, int] = {}
+        self._below = 0
 
     def begin(self, engine: str) -> Tally:
         """What the engine's reading is to be added to, until `end`."""
@@ -117,6 +119,16 @@ class Spending:
             counted = tally.tokens if tokens is None else tokens
             if tokens is not None or counted:
                 self.steps.append(Step(self._engine, counted, tally.spent_s))
+
+    def rise(self, reasons: Mapping[str, int]) -> None:
+        """Questions go up to a better engine than those so far: why → how many."""
+        self._risen, self._below = reasons, len(self.steps)
+
+    @property
+    def risen(self) -> Mapping[str, int]:
+        """Why questions went up → how many, if a better engine has begun to read them."""
+        self.end()
+        return self._risen if len(self.steps) > self._below else {}
 
     def so_far(self) -> tuple[Step, ...]:
         """A step for each engine that has read something, the one at work included."""

@@ -8,6 +8,7 @@ name, true/false or level index. CSV: see `labelled_csv`.
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ from gateway.dialects.systemone_text import TextLimits
 from gateway.documents import json_tree
 from gateway.errors import Refusal
 from policies.cells import fingerprint
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +184,8 @@ def _row(said: Mapping[str, Json], questions: Questions, place: str) -> Row:
     state, asked = said["state"], said["questions"]
     if not isinstance(state, str | dict | list):
         raise ConfigError(f"{place}: state: a string, an object or an array is needed")
+    if _LONE_SURROGATE.search(json.dumps(state, ensure_ascii=False)):
+        raise ConfigError(f"{place}: state: it has half of a surrogate pair, which is no text")
     if isinstance(asked, str):
         if not asked.startswith("@"):
             raise ConfigError(f"{place}: questions: a name is written as '@name'")

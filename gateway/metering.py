@@ -17,7 +17,7 @@ from gateway.auth import unwritable
 from gateway.bound import token_bound
 from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, status_of, used_up
 from gateway.decision import Decision, Spending
-from gateway.errors import Problem, Refusal
+from gateway.errors import Kind, Problem, Refusal
 from gateway.flights import Flights, conflict, digest
 from gateway.kept_text import text_of
 from gateway.ledger.blocks import Block, Blocks
@@ -64,6 +64,7 @@ class _Work:
         "most_escalations",
         "now_s",
         "spending",
+        "spent",
         "taken",
         "tokens",
     )
@@ -81,8 +82,8 @@ class _Work:
         """Where the bound was taken from."""
         self.spending = Spending()
         self.most_escalations: int | None = None
-        self.decision: Decision | None = None
-        """`None` = there is none yet."""
+        self.spent: Refusal | None = None  # for more questions going up than the budget has left
+        self.decision: Decision | None = None  # there is none yet
 
 
 class Metering:
@@ -117,7 +118,7 @@ class Metering:
             served = await self._lead(order, leashed, read)
             outcome = served.decision
         except (Refusal, EngineError) as error:
-            outcome = None if _is_own_lateness(error) else error
+            outcome = None if _is(error, "late") else error
             raise
         finally:
             self._flights.end(flight, outcome)
@@ -155,12 +156,14 @@ class Metering:
                 decision = await read(work.spending, work.most_escalations)
         except BaseException as error:
             self._give_up(order, work, error)
+            if work.spent is not None and _is(error, "budget_exhausted"):
+                raise work.spent from error
             raise
         work.decision = decision
         if self._terms.durable:
             await self._settle(order, work, decision)
         else:
-            done = self._settlement(order, work, _ended(decision))
+            done = self._settlement(order, work, _ended(decision, work.spending))
             self._writer.post(lambda store: settle(store, done))
         return Served(decision)
 
@@ -205,6 +208,8 @@ class Metering:
         if isinstance(found, Exhausted) and self._blocks.retire(asked.key_id) is not None:
             found = await self._ask(asked)
         while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
+            if found.unit == "escalations":
+                work.spent = used_up(found, asked)
             asked, work.most_escalations = less
             work.asked, work.claim = asked, asked.claim
             found = await self._ask(asked)
@@ -228,7 +233,7 @@ class Metering:
         Raises:
             Refusal: 503 when that fails; the charge is written as soon as it can be.
         """
-        done = self._settlement(order, work, _ended(decision))
+        done = self._settlement(order, work, _ended(decision, work.spending))
         try:
             await self._writer.submit(lambda store: settle(store, done))
         except StoreError as error:
@@ -239,7 +244,7 @@ class Metering:
 
     def _give_up(self, order: Order, work: _Work, error: BaseException) -> None:
         """Charge what ran before the error, and give back the rest. Nobody waits for it."""
-        ended = Ended(work.spending.so_far(), status_of(error))
+        ended = Ended(work.spending.so_far(), status_of(error), work.spending.risen)
         done = self._settlement(order, work, ended)
         if done.charge is not None or done.lease_id is not None or work.asked is not None:
             self._writer.post(lambda store: settle(store, done))
@@ -265,8 +270,8 @@ class Metering:
         return Settlement(asked, charge, windows.day_s, answer, lease_id, left or NOTHING, text)
 
 
-def _ended(decision: Decision) -> Ended:
-    return Ended(decision.steps, 200, decision.reasons if decision.routes else None)
+def _ended(decision: Decision, spending: Spending) -> Ended:
+    return Ended(decision.steps, 200, spending.risen if decision.routes else None)
 
 
 def _replayable(work: _Work) -> bytes | None:
@@ -291,5 +296,5 @@ def _earlier(found: Replay, order: Order, asked: Admission) -> Decision:
     return decision_of(found.answer, order.inquiry)
 
 
-def _is_own_lateness(error: Refusal | EngineError) -> bool:
-    return isinstance(error, Refusal) and error.problem.kind == "late"
+def _is(error: BaseException, kind: Kind) -> bool:
+    return isinstance(error, Refusal) and error.problem.kind == kind

@@ -59,6 +59,9 @@ class Reloader:
             except (ConfigError, NoLedger) as error:
                 outcome = Outcome(before.count + 1, str(error))
                 _LOG.error("the configuration stays as it was: %s", error)
+            except Exception:  # noqa: BLE001 - whoever asked has to be told in any case
+                outcome = Outcome(before.count + 1, "internal error; the log has more")
+                _LOG.exception("the configuration stays as it was")
             self._services.reloaded = outcome
             self._services.metrics.reloads.add("failed" if outcome.error else "done")
             return outcome

@@ -183,7 +183,7 @@ def _login(house: House) -> Callable[..., Any]:
             with body.room.share(request.scope["headers"]) as share:
                 form = await form_of(request, body, share)
             _refuse_strange_form(house, request, request.cookies.get(COOKIE, ""), form)
-            cookie = _opened(house, form.one("key").strip().encode())
+            cookie = _opened(house, form.one("key").strip().encode(), client)
         except Refusal as error:
             _LOG.warning("a login failed", extra={"client": client, "why": error.problem.kind})
             found = error.problem
@@ -196,8 +196,8 @@ def _login(house: House) -> Callable[..., Any]:
     return endpoint
 
 
-def _opened(house: House, bearer: bytes) -> str:
-    """The cookie of a new session.
+def _opened(house: House, bearer: bytes, client: str) -> str:
+    """The cookie of a new session; `client` is the address it is for.
 
     Raises:
         Refusal: 401 or 403 for a key that is no admin's.
@@ -206,7 +206,7 @@ def _opened(house: House, bearer: bytes) -> str:
     prefix = prefix_of(bearer)
     if "admin" not in caller.scopes or prefix is None:
         raise refusal("forbidden", "Only a key with the scope 'admin' opens this page.")
-    _LOG.info("a login", extra={"key_id": caller.key_id})
+    _LOG.info("a login", extra={"key": caller.key_id, "client": client})
     return house.visits.open(prefix)
 
 

@@ -2,7 +2,17 @@
 
 import pytest
 
-from engines.contract import Broken, Busy, EngineError, Inquiry, Noul, Question, Reason
+from engines.contract import (
+    Broken,
+    Busy,
+    EngineError,
+    Inquiry,
+    Noul,
+    Question,
+    Reading,
+    Reason,
+    Tally,
+)
 from gateway.decide import decide
 from gateway.decision import Spending
 from gateway.errors import Refusal
@@ -135,6 +145,37 @@ async def test_a_callers_own_escalations_are_counted() -> None:
         with pytest.raises(Refusal) as refused:
             await decided(plan(first, Says("large"), rules=rules), most_escalations=0)
         assert refused.value.problem.status == 429
+
+
+async def test_what_went_up_counts_from_the_moment_a_better_engine_begins_to_read() -> None:
+    class Reads(Says):
+        async def read(
+            self, inquiry: Inquiry, *, patience_s: float, tally: Tally | None = None
+        ) -> dict[str, Reading]:
+            assert tally is not None
+            tally.tokens += 10
+            raise Broken("after it had begun")
+
+    begun, refused = Spending(), Spending()
+
+    for last, spending in ((Reads("large"), begun), (Says("large", error=Broken("x")), refused)):
+        with pytest.raises(Broken):
+            await decide(Inquiry("s", ASK), plan(small(), last), Means(5.0), spending)
+
+    assert begun.risen == {"low_confidence": 1}
+    assert refused.risen == {}
+
+
+async def test_the_same_question_under_two_ids_has_one_fate() -> None:
+    ask: dict[str, Question] = {"a": Noul("unsure?"), "b": Noul("unsure?")}
+
+    decision = await decided(
+        plan(small(), Says("large"), rules=Rules(on_exhausted="stay_small")),
+        ask,
+        most_escalations=1,
+    )
+
+    assert {route.tier for route in decision.routes.values()} == {1}
 
 
 async def test_what_was_read_before_an_error_is_known() -> None:

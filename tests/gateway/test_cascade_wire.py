@@ -149,7 +149,9 @@ async def test_a_budget_of_escalations_refuses_or_stays_small(
         assert second.json()["answers"]["urgent"]["x_reason"] == "budget"
         assert second.json()["answers"]["urgent"]["x_tier"] == 1
     else:
-        assert second.json()["detail"]["x_limit"] == "escalations"
+        detail = second.json()["detail"]
+        assert (detail["x_limit"], detail["x_used"]) == ("escalations_per_day", 2)
+        assert "retry-after" in second.headers
     assert sum(row["escalated"] for row in charged(settings)) == 2
 
 
