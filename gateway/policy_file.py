@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from engines.contract import Json
 from gateway.atomic import write_whole
 from gateway.config_file import toml
 from gateway.config_policy import parsed_calibration, parsed_policy
@@ -210,8 +211,9 @@ def policy_text(policy: PolicyFile) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _promise_lines(promise: Promise) -> list[str]:
-    said: dict[str, object] = {
+def evidence_of(promise: Promise) -> dict[str, Json]:
+    """A floor and its evidence, in the order in which people read them."""
+    return {
         "engine": promise.engine,
         "cell": promise.cell,
         "question": promise.question,
@@ -227,6 +229,10 @@ def _promise_lines(promise: Promise) -> list[str]:
         "start_rule": promise.start_rule,
         "needs": promise.needs,
     }
+
+
+def _promise_lines(promise: Promise) -> list[str]:
+    said = evidence_of(promise)
     return [f"{key} = {_shown(value)}" for key, value in said.items() if value is not None]
 
 

@@ -6,7 +6,7 @@ from engines.contract import Json
 from gateway.calibrating.curves import Point, Trade, risk_coverage, thinned
 from gateway.calibrating.findings import EngineFound, Findings, GroupFound
 from gateway.calibrating.words import sentence
-from gateway.policy_file import PolicyFile, Promise
+from gateway.policy_file import PolicyFile, Promise, evidence_of
 
 
 def summary(found: Findings, files: Mapping[str, str]) -> dict[str, Json]:
@@ -27,24 +27,8 @@ def summary(found: Findings, files: Mapping[str, str]) -> dict[str, Json]:
 
 
 def promise_json(promise: Promise, policy: PolicyFile) -> dict[str, Json]:
-    """A floor and its evidence."""
-    return {
-        "engine": promise.engine,
-        "cell": promise.cell,
-        "question": promise.question,
-        "name": promise.name,
-        "promised": promise.promised,
-        "floor": promise.floor,
-        "labels": promise.labels,
-        "accepted": promise.accepted,
-        "errors": promise.errors,
-        "p_value": promise.p_value,
-        "coverage": promise.coverage,
-        "delta": promise.delta,
-        "start_rule": promise.start_rule,
-        "needs": promise.needs,
-        "says": sentence(promise, policy),
-    }
+    """A floor, its evidence, and the sentence that says it."""
+    return {**evidence_of(promise), "says": sentence(promise, policy)}
 
 
 def _engine(one: EngineFound) -> Json:
