@@ -166,3 +166,14 @@ def test_equal_states_have_equal_keys_whatever_the_order_of_their_names(tmp_path
     assert state_key(one.state) == state_key(two.state) != state_key(three.state)
     assert answer_key(one, "team") == answer_key(two, "team")
     assert answer_key(one, "team") != answer_key(one, "urgent")
+
+
+def test_a_state_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(
+        '{"state": "s \\ud800", "labels": {"q": true},'
+        ' "questions": {"q": {"type": "noul", "instructions": "x"}}}\n'
+    )
+
+    with pytest.raises(ConfigError, match=r"rows\.jsonl:1: state: it has half of a surrogate"):
+        load_rows([path])

@@ -185,3 +185,8 @@ def test_a_policy_says_in_a_sentence_what_it_promises() -> None:
     )
     assert "2.50% are not those of the last engine" in alone.claim
     assert "for each floor" in alone.claim
+
+
+def test_a_path_that_cannot_be_one_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_policy(Path("policy\0.toml"))
