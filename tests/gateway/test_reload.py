@@ -86,6 +86,19 @@ async def test_nothing_new_changes_nothing(start: Start) -> None:
     assert (outcome.count, outcome.error, outcome.changed, outcome.kept) == (1, None, (), ())
 
 
+async def test_a_reload_that_breaks_says_so_and_keeps_the_old(start: Start) -> None:
+    gateway = start(BASE)
+
+    def broken() -> Configuration:
+        raise ValueError("embedded null byte")
+
+    outcome = await Reloader(broken, gateway.settings, gateway.services, gateway.lanes).reload()
+
+    assert outcome.error is not None
+    assert gateway.services.reloaded is outcome
+    assert (await gateway.ask()).status_code == 200
+
+
 async def test_keys_from_a_file_are_exchanged(start: Start, tmp_path: Path) -> None:
     secret = tmp_path / "team.key"
     secret.write_text(f"{KEY}\n")
