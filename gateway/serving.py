@@ -33,6 +33,7 @@ from gateway.wiring_ledger import kept, open_books
 from gateway.wiring_watch import watched
 
 _LOG = logging.getLogger("tiergate")
+_LAST = (b"connection", b"close")
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -178,8 +179,14 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     def _leave(self) -> None:
-        """The first time only say goodbye, the second time go at once."""
+        """The first time only say goodbye, the second time go at once.
+
+        From then on every answer ends its connection, so that nobody is about to ask on one of them
+        when they are closed. Caddy would not repeat a POST that met such an end.
+        """
         again, self._services.leaving = self._services.leaving, True
+        self.config.encoded_headers.append(_LAST)  # what uvicorn's ticks put into every response
+        self.server_state.default_headers = [*self.server_state.default_headers, _LAST]
         wait_s = 0.0 if again else self._leave_s
         asyncio.get_running_loop().call_later(wait_s, self.handle_exit, signal.SIGTERM, None)
 

@@ -157,6 +157,7 @@ def test_a_gateway_that_leaves_says_so_and_still_answers(tmp_path: Path) -> None
         assert gateway.child.wait(30) == 0
     assert ready.json()["status"] == "leaving"
     assert asked.status_code == 200
+    assert asked.headers["connection"] == "close"
 
 
 def test_a_service_manager_is_told_of_every_turn(tmp_path: Path) -> None:
