@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway import issuing
 from gateway.cli.grammar import OK, Commands, add_config, add_json
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.config_prices import engine_prices
@@ -21,6 +21,21 @@ from gateway.ledger.store import NameTaken, NoSuchKey, StoreError
 from gateway.wiring_ledger import NoLedger, open_store
 
 _NONE = "none"
+
+_ABOUT = {
+    "rpm": ("requests a minute", "N"),
+    "tpm": ("tokens a minute", "N"),
+    "tokens_per_day": ("tokens a day", "N"),
+    "tokens_per_month": ("tokens a month", "N"),
+    "escalations_per_day": ("questions a day that may go up to a better engine", "N"),
+    "escalations_per_month": ("the same a month", "N"),
+    "usd_per_day": ("US dollars a day, e.g. 2.50", "USD"),
+    "usd_per_month": ("US dollars a month", "USD"),
+}
+"""Limit → what its option says of itself, and what stands for its value."""
+_UNSET = {"models": "all", "expires": "never", "revoked": "no"}
+"""Field → how it is shown where there is nothing."""
+_MOST_DIGITS = 20
 
 
 def add_to(commands: Commands) -> None:
@@ -58,9 +73,8 @@ def _action(
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     for name in issuing.LIMITS:
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", metavar="N", help=f"a number, or '{_NONE}'"
-        )
+        option, (about, metavar) = f"--{name.replace('_', '-')}", _ABOUT[name]
+        parser.add_argument(option, metavar=metavar, help=f"{about}; '{_NONE}' = not limited")
 
 
 def _create(chosen: argparse.Namespace) -> int:
@@ -103,12 +117,14 @@ def _list(chosen: argparse.Namespace) -> int:
         print(json.dumps({"keys": listed}))
         return OK
     table = Table("name", "id", "state", "scopes", "models", "limits", "expires")
+    for column in table.columns:
+        column.no_wrap = column.header in ("id", "expires")
     for one in listed:
         limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
         models = "all" if one["models"] is None else " ".join(one["models"])
         cells = (one["state"], " ".join(one["scopes"]), models, "\n".join(limits))
         table.add_row(one["name"], one["id"], *cells, one["expires"] or "never")
-    Console().print(table)
+    print_whole(table)
     return OK
 
 
@@ -126,7 +142,9 @@ def _limits(chosen: argparse.Namespace) -> int:
     wish, settings = _wished_limits(chosen), _settings(chosen)
     _refuse_unpriced(settings, wish)
     with _store(settings) as store:
-        return _show(chosen, issuing.set_limits(store, chosen.name, wish).name, store)
+        with store.transaction():  # whoever changes another limit meanwhile is not undone
+            name = issuing.set_limits(store, chosen.name, wish).name
+        return _show(chosen, name, store)
 
 
 def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
@@ -136,23 +154,21 @@ def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
         return OK
     table = Table("", "", show_header=False)
     for field, value in one.items():
-        table.add_row(field, _cell(value))
-    Console().print(table)
+        table.add_row(field, _UNSET.get(field, _NONE) if value is None else _cell(value))
+    print_whole(table)
     return OK
 
 
 def _cell(value: Any) -> str:
     """A field as lines of text."""
     match value:
-        case None | "":
-            return "none"
         case dict():
-            return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or "none"
+            return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or _NONE
         case list():
             return "\n".join(
                 one if isinstance(one, str) else " ".join(f"{n} {v}" for n, v in one.items() if v)
                 for one in value
-            )
+            ) or _NONE
         case _:
             return str(value)
 
@@ -163,7 +179,7 @@ def _wished_limits(chosen: argparse.Namespace) -> dict[str, Any]:
     for name in issuing.LIMITS:
         value = getattr(chosen, name)
         if value is not None:
-            counted = value.isascii() and value.isdigit()
+            counted = value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
             wish[name] = None if value == _NONE else int(value) if counted else value
     return wish
 

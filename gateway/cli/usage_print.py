@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.whole import print_whole
 from gateway.focus import focus_columns, focus_rows
 from gateway.usage import Report
 from gateway.usage_compare import Comparison
@@ -58,7 +59,7 @@ def print_comparison(comparison: Comparison, form: str) -> None:
         f"{comparison['tokens_per_day']:,} a day, {comparison['engine_hours']:g} engine hours",
         markup=False,
     )
-    console.print(table)
+    print_whole(table)
     if mine["idle_share_at_least"] is not None:
         tenths = math.floor(mine["idle_share_at_least"] * 1000)
         console.print(f"idle: at least {tenths / 10:.1f} %", markup=False)
@@ -100,7 +101,7 @@ def _table(report: Report) -> None:
     table.add_section()
     head = ["total", *[""] * (len(by) - 1)] if by else []
     table.add_row(*head, *(_cell(name, total[name]) for name in columns))
-    Console().print(table)
+    print_whole(table)
 
 
 def _brief(sums: Mapping[str, Any]) -> dict[str, Any]:

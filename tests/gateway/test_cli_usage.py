@@ -116,6 +116,21 @@ def test_the_table_shows_names_totals_and_what_has_no_price(
     assert "unpriced" in next(line for line in shown.splitlines() if " new " in line)
 
 
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_a_narrow_table_cuts_no_number(
+    ledger: Callable[..., str], run: Run, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    config = ledger([*CHARGES, UNPRICED])
+    total = json.loads(run(config, *PERIOD, "--format", "json")[1])["total"]
+
+    _, shown, _ = run(config, "--by", "key,model,day", *PERIOD)
+
+    assert "…" not in shown
+    for said in (total["cost"], f"{total['tokens']:,}", "2026-12-01", "escalated"):
+        assert said in shown
+
+
 def test_an_empty_period_still_has_a_head_in_csv_and_focus(
     ledger: Callable[..., str], run: Run
 ) -> None:
