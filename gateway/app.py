@@ -1,6 +1,7 @@
 """What a request may use, and the life of one in order, with one place for refusals."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -246,8 +247,8 @@ def refused(error: Refusal | EngineError, scope: Scope, metrics: Metrics) -> Res
         _LOG.error(found.message, exc_info=error, extra={"request_id": request_id})
     headers = dict(found.headers)
     if found.retry_after_s is not None:
-        headers["retry-after-ms"] = str(max(1, round(found.retry_after_s * 1000)))
-        headers["retry-after"] = str(max(1, round(found.retry_after_s)))
+        headers["retry-after-ms"] = str(max(1, math.ceil(found.retry_after_s * 1000)))
+        headers["retry-after"] = str(max(1, math.ceil(found.retry_after_s)))
     return Response(
         systemone.encode_problem(found), found.status, headers, media_type="application/json"
     )

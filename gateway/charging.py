@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from engines.contract import Choice, EngineError, Inquiry, Noul
+from engines.contract import Choice, EngineError, Inquiry, Json, Noul
 from gateway.auth import Caller
 from gateway.bound import token_bound
 from gateway.decision import Step
@@ -16,6 +16,7 @@ from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge, ChargedStep
 from gateway.plan import Plan
+from gateway.usage import money
 from policies.limits import Amounts, Exhausted
 from policies.pricing import PriceList, total
 
@@ -163,27 +164,26 @@ def status_of(error: BaseException) -> int:
 
 
 def used_up(found: Exhausted, asked: Admission) -> Refusal:
-    """429 with the limit's name, what was used, and when there is more."""
+    """429 with the limit's name, what was used, and when there is more; money in US dollars."""
     windows = asked.claim.windows if asked.claim is not None else None
     end_s = asked.now_s if windows is None else windows.end_s(found.window)
     resets = datetime.fromtimestamp(end_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    name = f"{found.unit}_per_{found.window}"
+    unit, shown = ("usd", money) if found.unit == "nanos" else (found.unit, _itself)
+    name = f"{unit}_per_{found.window}"
+    allowed, used, held, wanted = map(shown, (found.limit, found.used, found.held, found.wanted))
+    if found.wanted > found.limit:
+        hope = "this request would need more than all of it"
+    else:
+        hope = f"it is full again at {resets}"
     message = (
-        f"The budget {name} has no room: {found.used} of {found.limit} used, {found.held} held by "
-        f"requests in progress, up to {found.wanted} needed; it is full again at {resets}."
+        f"The budget {name} has no room: {used} of {allowed} used, {held} held by requests in "
+        f"progress, up to {wanted} needed; {hope}."
     )
-    return Refusal(
-        Problem(
-            "budget_exhausted",
-            message,
-            details={
-                "limit": name,
-                "allowed": found.limit,
-                "used": found.used,
-                "held": found.held,
-                "wanted": found.wanted,
-                "resets_at": resets,
-            },
-            retry_after_s=math.ceil(max(1.0, end_s - asked.now_s)),
-        )
-    )
+    details: dict[str, Json] = {"limit": name, "allowed": allowed, "used": used, "held": held}
+    details |= {"wanted": wanted, "resets_at": resets}
+    wait_s = math.ceil(max(1.0, end_s - asked.now_s))
+    return Refusal(Problem("budget_exhausted", message, details=details, retry_after_s=wait_s))
+
+
+def _itself(amount: int) -> int | str:
+    return amount
