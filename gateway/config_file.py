@@ -202,15 +202,24 @@ def _faults(error: ValidationError, path: Path, lines: Mapping[Key, int]) -> Ite
         message = fault["msg"].removeprefix("Value error, ")
         if fault["type"] == "extra_forbidden":
             message = f"there is no such setting{_did_you_mean(key)}"
-        yield f"{_place(key, path, lines)}: {message}"
+        begins_with = tuple(message.partition(" ")[0].split("."))
+        if begins_with[: len(key)] == key and (line := _nearest(begins_with, lines)):
+            yield f"{path}:{line}: {message}"  # of a validator that sees more than one setting
+        else:
+            yield f"{_place(key, path, lines)}: {message}"
 
 
 def _place(key: Key, path: Path, lines: Mapping[Key, int]) -> str:
     """`FILE:LINE: key`, with the line of the nearest key above that stands in the file."""
-    for length in range(len(key), 0, -1):
-        if line := lines.get(key[:length]):
-            return f"{path}:{line}: {_dotted(key)}"
+    if line := _nearest(key, lines):
+        return f"{path}:{line}: {_dotted(key)}"
     return f"{path}: {_dotted(key)}" if key else str(path)
+
+
+def _nearest(key: Key, lines: Mapping[Key, int]) -> int | None:
+    """The line of the key, or of the nearest one above it that stands in the file."""
+    above = (lines.get(key[:length]) for length in range(len(key), 0, -1))
+    return next((line for line in above if line), None)
 
 
 def _did_you_mean(key: Key) -> str:
