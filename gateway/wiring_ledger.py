@@ -114,7 +114,7 @@ async def _tidied(books: Books, metering: Metering) -> None:
     while True:
         await asyncio.sleep(_TIDY_EVERY_S)
         metering.retire_idle()
-        books.sweep(time.time())
+        await books.sweep(time.time())
 
 
 def renewed_ring(settings: Settings, books: Books | None) -> KeyRing:
