@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
+from gateway.admitting import admitted
 from gateway.auth import unwritable
 from gateway.bound import token_bound
 from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, status_of, used_up
@@ -27,7 +28,6 @@ from gateway.ledger.budget import (
     Held,
     Idempotency,
     Settlement,
-    admit,
     settle,
 )
 from gateway.ledger.store import Replay, StoreError
@@ -223,7 +223,7 @@ class Metering:
 
     async def _ask(self, asked: Admission) -> Held | Exhausted | Replay:
         try:
-            return await self._writer.submit(lambda store: admit(store, asked))
+            return await admitted(self._writer, asked)
         except StoreError as error:
             raise Refusal(unwritable()) from error
 
