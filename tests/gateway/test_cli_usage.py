@@ -182,7 +182,8 @@ def test_focus_rows_keep_to_the_schema_and_to_the_numbers(
         "2027-01-01T00:00:00Z",
     )
     (unpriced,) = [row for row in rows if row["x_UnpricedRequests"] == "1"]
-    assert unpriced["PricingQuantity"] is None
+    assert (unpriced["BilledCost"], unpriced["PricingUnit"]) == ("0", "Tokens")
+    assert "has a price" in (unpriced["ChargeDescription"] or "")
     assert "1 requests have no price" in told
 
 
@@ -194,6 +195,7 @@ def test_focus_rows_keep_to_the_schema_and_to_the_numbers(
         {"ChargePeriodStart": "2026-12-01"},
         {"ServiceCategory": "AI"},
         {"PricingUnit": None},
+        {"PricingQuantity": None, "PricingUnit": None},
         {"Extra": "x"},
     ],
 )
