@@ -165,10 +165,15 @@ def _cell(value: Any) -> str:
         case dict():
             return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or _NONE
         case list():
-            return "\n".join(
-                one if isinstance(one, str) else " ".join(f"{n} {v}" for n, v in one.items() if v)
-                for one in value
-            ) or _NONE
+            return (
+                "\n".join(
+                    one
+                    if isinstance(one, str)
+                    else " ".join(f"{n} {v}" for n, v in one.items() if v)
+                    for one in value
+                )
+                or _NONE
+            )
         case _:
             return str(value)
 

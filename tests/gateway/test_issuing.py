@@ -62,8 +62,10 @@ def test_what_is_no_amount_of_money_is_refused_in_a_sentence(amount: Any) -> Non
 
 @pytest.mark.parametrize(
     ("amount", "nanos"),
-    [("2.50", 2_500_000_000), (2.5, 2_500_000_000), (3, 3 * 10**9), (".5", 5 * 10**8)]
-    + [(1e-9, 1), ("0", 0), ("1000000", 10**15)],
+    [
+        *(("2.50", 2_500_000_000), (2.5, 2_500_000_000), (3, 3 * 10**9), (".5", 5 * 10**8)),
+        *((1e-9, 1), ("0", 0), ("1000000", 10**15)),
+    ],
 )
 def test_an_amount_of_money_is_exact(amount: Any, nanos: int) -> None:
     assert issuing.changed(Limits(), {"usd_per_day": amount}).nanos_per_day == nanos

@@ -13,7 +13,6 @@ import pytest
 from gateway.keys import mint
 from gateway.ledger.budget import Admission, Claim, Held, Settlement, admit, settle
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.migrations import migrate, scripts, version
 from gateway.ledger.sqlite import SqliteStore
 from gateway.ledger.store import (
     Charge,
@@ -66,30 +65,6 @@ def total(path: str) -> int:
             0
         ]
         return found
-
-
-@pytest.mark.parametrize("old", range(len(scripts())))
-def test_every_old_version_becomes_the_newest_and_keeps_its_rows(path: str, old: int) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        migrate(connection, to=old)
-        if old:
-            connection.execute("INSERT INTO balances VALUES ('k', 86400, 7, 0, 0)")
-
-    with closing(SqliteStore(path)) as store:
-        day, _ = store.spent("k", Calendar().windows(86_400.0))
-
-    assert day == (Amounts(7) if old else NOTHING)
-    with closing(sqlite3.connect(path)) as connection:
-        assert version(connection) == len(scripts())
-        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-
-
-def test_a_ledger_from_the_future_is_refused(path: str) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 999")
-
-    with pytest.raises(StoreError, match="newer"):
-        SqliteStore(path)
 
 
 def test_a_file_that_is_no_ledger_is_refused_without_its_path(tmp_path: Path) -> None:
