@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
@@ -88,7 +89,7 @@ def _create(chosen: argparse.Namespace) -> int:
     settings = _settings(chosen)
     _refuse_unpriced(settings, wish)
     models = [n for name, one in settings.models.items() for n in (name, *one.aliases)]
-    with _store(settings) as store:
+    with _store(settings, making=True) as store:
         issued = issuing.create(store, wish, models, time.time())
         return _told(chosen, issued, store)
 
@@ -202,8 +203,17 @@ def _settings(chosen: argparse.Namespace) -> Settings:
 
 
 @contextmanager
-def _store(settings: Settings) -> Iterator[SqliteStore]:
+def _store(settings: Settings, *, making: bool = False) -> Iterator[SqliteStore]:
+    """The ledger; one that is not there is made by `create` alone, and that is told."""
+    path = Path(settings.ledger.path)
+    there = not settings.ledger.path or path.exists()
+    if not there and not making:
+        raise NoLedger(
+            "ledger.path: there is no such file from here; `tiergate keys create` makes it"
+        )
     store = open_store(settings)
+    if not there:
+        print(f"there was no ledger; it begins at {path.resolve()}", file=sys.stderr)
     try:
         yield store
     except (ValueError, NameTaken, NoSuchKey) as error:

@@ -160,3 +160,18 @@ def test_a_list_of_keys_leaves_nothing_out(
     for said in (name, key["id"], key["expires"], *limits.values()):
         assert said in shown
     assert "…" not in shown
+
+
+def test_a_ledger_that_is_not_there_is_made_by_create_alone(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    for arguments in (["list"], ["info", "a"], ["rotate", "a"], ["revoke", "a"], ["limits", "a"]):
+        code, out, err = run(*arguments)
+        assert (code, out) == (4, "")
+        assert "`tiergate keys create` makes it" in err
+        assert not (tmp_path / "ledger.db").exists()
+
+    code, _, err = run("create", "a")
+    assert code == 0
+    assert f"it begins at {tmp_path / 'ledger.db'}" in err
+    assert "begins" not in run("create", "b")[2]

@@ -1,4 +1,4 @@
-"""How keys end: on connections that are open, after a reload, a day after a rotation, at a start."""
+"""How keys end: on open connections, after a reload, a day after a rotation, at a start."""
 
 import http.client
 import json

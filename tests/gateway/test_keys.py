@@ -167,6 +167,7 @@ def test_others_are_not_served_without_a_key(
         ("Bearer tg_0123456789_" + 43 * "x", 401),
         ("Bearer {key}x", 401),
         ("bEARER   {key}  ", 200),
+        ("\tBearer\t{key}\t", 200),
     ],
 )
 async def test_the_wire_says_403_for_no_key_and_401_for_a_wrong_one(
