@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from engines.contract import EngineError, Health
-from gateway.auth import CALLER, Caller, KeyRing
+from gateway.auth import CALLER, Caller, KeyRing, unwritable
 from gateway.body import BodyLimits, head, offload_if_large, read_body
 from gateway.cards import Card
 from gateway.charging import Order
@@ -233,6 +233,9 @@ class Ask:
         return Served(decision.by(formula), replayed)
 
     def _late(self) -> Refusal:
+        books = self._services.books
+        if books is not None and books.writer.failing:
+            return Refusal(unwritable())  # that is what it waited for
         seconds = f"{self._services.deadline_s:g} s"
         return refusal("late", f"No answer within {seconds}; the work was ended.")
 
