@@ -1,6 +1,8 @@
 """What a caller is told when a limit refuses it: which one, how much, and until when."""
 
 import asyncio
+import gzip
+import json
 import math
 import time
 from datetime import date
@@ -132,3 +134,36 @@ def test_the_sentence_never_says_to_try_again_too_early() -> None:
     said = refused.value.problem
     assert said.retry_after_s == pytest.approx(60 / 7)
     assert said.message.endswith(f"try again in {math.ceil(600 / 7) / 10} s.")
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/v1/systemone"])
+@pytest.mark.parametrize("model", ["scripted-1", "jev-latest", None])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"idempotency-key": "new"}, {"x-typesafe-retry-count": "2"}, {"content-encoding": "gzip"}],
+    ids=["plain", "idempotent", "retried", "compressed"],
+)
+@pytest.mark.parametrize("again", [False, True], ids=["new", "cached"])
+async def test_a_key_that_has_used_up_its_budget_is_refused_however_it_asks(
+    gateway: Gateway,
+    tmp_path: Path,
+    path: str,
+    model: str | None,
+    headers: dict[str, str],
+    again: bool,
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=120)
+    with gateway(settings) as client:
+        used = await client.post(PATH, json=words(20, model="scripted-1"), headers=key)
+        body = json.dumps(words(20 if again else 21, model=model)).encode()
+        if headers.get("content-encoding"):
+            body = gzip.compress(body)
+        refused = await client.post(path, content=body, headers=key | headers)
+        known = await client.get("/v1/usage", headers=key)
+
+    assert used.status_code == 200
+    assert refused.status_code == 429
+    assert refused.json()["detail"]["x_limit"] == "tokens_per_day"
+    assert known.json()["total"]["tokens"] == 20  # it may still see what it has used
+    assert len(charged(settings)) == 1
