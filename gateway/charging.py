@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from engines.appetite import Appetite
 from engines.contract import Choice, EngineError, Inquiry, Json, Noul
 from gateway.auth import Caller
 from gateway.bound import token_bound
@@ -109,16 +110,28 @@ def _charged(step: Step, prices: PriceList, at_s: float) -> ChargedStep:
     return ChargedStep(step.engine, tokens, busy_us, nanos)
 
 
+def _bounds_of(order: Order, engines: Sequence[str]) -> list[int]:
+    """The most tokens that each of these engines reads for the order."""
+    found: list[int] = []
+    last: Appetite | None = None
+    for engine in engines:
+        appetite = order.plan.appetites[engine]
+        found.append(found[-1] if appetite is last else token_bound(order.inquiry, appetite))
+        last = appetite
+    return found
+
+
 def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -> Amounts:
     """What the order may take at most when these engines read it, one after the other.
 
     Raises:
         Refusal: 503 for a money budget and an engine without a price.
     """
-    limits, tokens, nanos = order.caller.limits, token_bound(order.inquiry), 0
+    limits, bounds, nanos = order.caller.limits, _bounds_of(order, engines), 0
     if limits.nanos_per_day is not None or limits.nanos_per_month is not None:
-        longest_us = round(terms.longest_s * 1e6)
-        for engine in engines:
+        # Its questions may be read at the same time, each until the deadline.
+        longest_us = round(terms.longest_s * 1e6) * len(order.inquiry.questions)
+        for engine, tokens in zip(engines, bounds, strict=True):
             tariff = terms.prices.tariff(engine, now_s)
             if tariff is None:
                 message = "This API key has a money budget, but the model has no price."
@@ -129,7 +142,7 @@ def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -
         counted = limits.escalations_per_day, limits.escalations_per_month
         if any(limit is not None for limit in counted):
             escalations = len(order.inquiry.questions)
-    return Amounts(tokens * len(engines), escalations, nanos)
+    return Amounts(sum(bounds), escalations, nanos)
 
 
 def less_of(

@@ -120,6 +120,7 @@ def _tier(
         facts.digest,
         floors,
         no_floor,
+        appetite=facts.appetite,
     )
 
 

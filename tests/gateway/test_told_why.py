@@ -7,6 +7,7 @@ import math
 import time
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,8 +137,9 @@ def test_the_sentence_never_says_to_try_again_too_early() -> None:
     assert said.message.endswith(f"try again in {math.ceil(600 / 7) / 10} s.")
 
 
-@pytest.mark.parametrize("path", [PATH, "/v1/v1/systemone"])
-@pytest.mark.parametrize("model", ["scripted-1", "jev-latest", None])
+@pytest.mark.parametrize(
+    "where", [*product([PATH, "/v1/v1/systemone"], ["scripted-1", "jev-latest", None])]
+)
 @pytest.mark.parametrize(
     "headers",
     [{}, {"idempotency-key": "new"}, {"x-typesafe-retry-count": "2"}, {"content-encoding": "gzip"}],
@@ -147,11 +149,11 @@ def test_the_sentence_never_says_to_try_again_too_early() -> None:
 async def test_a_key_that_has_used_up_its_budget_is_refused_however_it_asks(
     gateway: Gateway,
     tmp_path: Path,
-    path: str,
-    model: str | None,
+    where: tuple[str, str | None],
     headers: dict[str, str],
     again: bool,
 ) -> None:
+    path, model = where
     settings = ledger_settings(tmp_path)
     key = bearer(settings, tokens_per_day=120)
     with gateway(settings) as client:
