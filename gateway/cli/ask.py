@@ -20,6 +20,7 @@ from gateway.dialects import systemone
 from gateway.documents import json_tree
 from gateway.errors import Refusal, problem
 from gateway.plan import Means
+from gateway.text_file import text_of
 from gateway.wiring import install, new_services, only_model
 from gateway.wiring_engines import open_lanes
 
@@ -112,10 +113,11 @@ def read_questions(path: str) -> Any:
 
 def _text(path: str) -> str:
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        return sys.stdin.read() if path == "-" else text_of(Path(path), streams=True)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 text") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
 
 
 def _show(answer: Any) -> None:

@@ -1,6 +1,7 @@
 """What was promised survives the files it is written to, and falls with what it is bound to."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,13 +157,37 @@ def test_a_calibration_that_cannot_be_is_refused_with_its_key(
 ) -> None:
     path = tmp_path / "calibration.json"
     engines = {"small": {"digest": "d1", "cells": {"noul": scale}}}
-    path.write_text(json.dumps({"version": 1, "engines": engines}))
+    path.write_text(json.dumps({"version": 1, "engines": engines}, indent=1))
 
     with pytest.raises(ConfigError) as refused:
         load_calibration(path)
 
-    assert f"{path}: engines.small.cells.noul" in str(refused.value)
+    place, key, *_ = str(refused.value).removeprefix(f"{path}:").split(": ")
+    assert int(place) in (7, 8, 9, 10), "somewhere in the entry of the cell"
+    assert key.startswith("engines.small.cells.noul")
     assert words in str(refused.value)
+
+
+def test_a_fault_in_a_calibration_has_the_line_of_its_own_value(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    write_calibration(path, CALIBRATION)
+    text = path.read_text()
+    line = text.split("\n").index('     "temperature": 2.5,') + 1
+    path.write_text(text.replace("2.5", '"hot"'))
+
+    with pytest.raises(ConfigError, match=rf"json:{line}: engines\.small\.questions\.0+\.temper"):
+        load_calibration(path)
+
+
+def test_a_policy_that_is_no_file_is_refused_before_anybody_waits_for_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "policy.toml"
+    os.mkfifo(pipe)
+
+    for read in (load_policy, load_calibration):
+        with pytest.raises(ConfigError, match=f"{pipe}: cannot be read: it is a pipe, not a file"):
+            read(pipe)
+        with pytest.raises(ConfigError, match="it is a directory"):
+            read(tmp_path)
 
 
 def test_files_that_are_no_such_files_are_refused(tmp_path: Path) -> None:
