@@ -25,7 +25,7 @@ from gateway.calibrating.splitting import Split, given, split, without_repeats
 from gateway.calibrating.summary import summary
 from gateway.cli.calibrate_log import found_in_log, model_of
 from gateway.cli.calibrate_print import show
-from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
+from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json, share
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -64,8 +64,8 @@ def add_to(commands: Commands) -> None:
     whose.add_argument("-m", "--model", help="whose engines; default: the default model")
     whose.add_argument("-e", "--engine", help="one engine instead of a model's")
     command.add_argument("--against", metavar="ENGINE", help="the engine above --engine")
-    command.add_argument("--risk", type=_share, default=0.05, help="default: 0.05")
-    command.add_argument("--delta", type=_share, default=0.1, help="default: 0.1")
+    command.add_argument("--risk", type=share, default=0.05, help="default: 0.05")
+    command.add_argument("--delta", type=share, default=0.1, help="default: 0.1")
     command.add_argument("--per", choices=("cell", "question"), default="cell")
     command.add_argument(
         "--separate", action="store_true", help="each floor has all of delta, instead of a share"
@@ -128,13 +128,6 @@ def _terms(chosen: argparse.Namespace) -> Terms:
 
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
 
 
 def _engines(chosen: argparse.Namespace, settings: Settings) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import Configuration, configuration_path, load
 from gateway.wiring_engines import open_lanes
+from gateway.wiring_plans import refuse_unfit
 
 _SDK_TIMEOUT_S = 10.0
 _SDK_KEEP_ALIVE_S = 30
@@ -29,8 +30,14 @@ def add_to(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print values and findings; 1 when there are findings."""
+    """Print values and findings; 1 when there are findings.
+
+    Raises:
+        ConfigError: a start would refuse the configuration, or a file that it names.
+        CannotStart: an engine cannot be loaded.
+    """
     configuration = load(configuration_path(chosen.config))
+    refuse_unfit(configuration.settings)
     if not chosen.no_load:
         with told_when_slow() as told, open_lanes(configuration.settings, told):
             pass

@@ -17,7 +17,7 @@ from gateway.config_file import configuration_path, load
 from gateway.doctor import Found, examined
 from gateway.doctor_machine import this_machine
 from gateway.wiring_engines import open_lanes
-from gateway.wiring_plans import promises
+from gateway.wiring_plans import promises, refuse_unfit
 
 _CADDYFILES = (Path("Caddyfile"), Path("/etc/caddy/Caddyfile"))
 
@@ -45,6 +45,7 @@ def run(chosen: argparse.Namespace) -> int:
     """
     path = configuration_path(chosen.config)
     settings = load(path).settings
+    refuse_unfit(settings)
     facts: dict[str, Facts] = {}
     if not chosen.no_load:
         with told_when_slow() as told, open_lanes(settings, told) as lanes:

@@ -15,7 +15,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from engines.contract import EngineError
 from gateway.atomic import write_whole
-from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
+from gateway.cli.grammar import (
+    ENVIRONMENT,
+    FINDING,
+    OK,
+    Commands,
+    add_json,
+    part_left_out,
+    share,
+)
 from gateway.config_file import ConfigError
 from gateway.labelled import load_rows
 from gateway.policy_file import (
@@ -46,13 +54,13 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "--question", action="append", metavar="ID", help="only this question; repeatable"
     )
-    command.add_argument("--risk", type=_share, default=0.05, help="of answers kept (0.05)")
+    command.add_argument("--risk", type=share, default=0.05, help="of answers kept (0.05)")
     command.add_argument(
-        "--delta", type=_share, default=0.1, help="the promises fail together at most so (0.1)"
+        "--delta", type=share, default=0.1, help="the promises fail together at most so (0.1)"
     )
     command.add_argument(
         "--hold-out",
-        type=_part,
+        type=part_left_out,
         default=0.3,
         metavar="SHARE",
         help="of the examples kept back to promise on; 0 = fit to all, promise nothing (0.3)",
@@ -206,17 +214,3 @@ def _bars() -> "Iterator[Progress]":
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         yield progress
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
-def _part(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value <= 0.9:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.9")
-    return value

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from gateway.cli.grammar import OK, Commands
+from gateway.cli.grammar import OK, Commands, probability
 from gateway.cli.logged import add_log, engine_costs, moment, open_log
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -31,7 +31,7 @@ def add_to(commands: Commands) -> None:
     proposal = command.add_mutually_exclusive_group(required=True)
     proposal.add_argument("--policy", metavar="FILE", type=Path, help="a policy.toml to try")
     proposal.add_argument(
-        "--floor", metavar="P", type=_probability, help="one floor for everything, in [0, 1]"
+        "--floor", metavar="P", type=probability, help="one floor for everything, in [0, 1]"
     )
     command.add_argument(
         "--calibration",
@@ -65,13 +65,6 @@ def run(asked: argparse.Namespace) -> int:
     for model, (before, after) in found.items():
         _show(model, before, after)
     return OK
-
-
-def _probability(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(text)
-    return value
 
 
 def _models(settings: Settings, wanted: str | None) -> dict[str, tuple[str, ...]]:

@@ -243,3 +243,14 @@ def test_without_a_ledger_there_is_nothing_to_read(
     assert main(["audit", "--config", str(bare)]) == 2
     assert main(["alarms", "--config", config]) == 4
     assert "no ledger yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("floor", ["nan", "inf", "-inf", "-0.1", "1.1", "high", ""])
+def test_a_floor_that_is_no_probability_is_a_usage_error_that_says_what_is_allowed(
+    floor: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["replay", f"--floor={floor}"])
+
+    assert stopped.value.code == 2
+    assert f"--floor: '{floor}' is not a number from 0 to 1" in capsys.readouterr().err

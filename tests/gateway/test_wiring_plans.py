@@ -22,7 +22,7 @@ from gateway.policy_file import (
     write_calibration,
     write_policy,
 )
-from gateway.wiring_plans import new_plans, promises
+from gateway.wiring_plans import new_plans, promises, refuse_unfit
 from policies.calibration import Calibration
 from policies.cascade import NEVER
 
@@ -179,3 +179,43 @@ def test_a_bad_cascade_is_refused_with_its_line(
     assert words in str(refused.value)
     if line is not None:
         assert f"{path}:{line}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("broken", "old", "new"),
+    [
+        ("policy", "risk = 0.05", "risk = 5"),
+        ("policy", 'cell = "noul"', 'cell = "nuol"'),
+        ("policy", "version", "["),
+        ("calibration", "2.0", "-2.0"),
+        ("calibration", "digest", "dgst"),
+        ("calibration", "{", "["),
+    ],
+)
+def test_without_engines_the_files_are_judged_with_the_words_of_a_start(
+    files: dict[str, str], broken: str, old: str, new: str
+) -> None:
+    refuse_unfit(settings_of(**files))
+    path = Path(files[broken])
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+
+    with pytest.raises(ConfigError) as start:
+        plans_of(settings_of(**files))
+    with pytest.raises(ConfigError) as alone:
+        refuse_unfit(settings_of(**files))
+
+    assert str(alone.value) == str(start.value)
+    assert str(alone.value).startswith(str(path))
+
+
+def test_without_engines_missing_prices_are_told_as_by_a_start() -> None:
+    with pytest.raises(ConfigError, match=r"prices\.engines\.large"):
+        refuse_unfit(settings_of(cost_of_error=0.1))
+
+
+def test_a_calibration_without_a_policy_is_judged_too(files: dict[str, str]) -> None:
+    Path(files["calibration"]).write_text("{}")
+
+    with pytest.raises(ConfigError, match="engines: this is missing"):
+        refuse_unfit(settings_of(calibration=files["calibration"]))
