@@ -18,6 +18,7 @@ from gateway.config_file import toml
 from gateway.config_policy import parsed_calibration, parsed_policy
 from policies.calibration import Calibration
 from policies.cascade import NEVER, Calibrations, Floors
+from policies.certify import Certificate
 
 Mode = Literal["labels", "agreement"]
 """Whether answers were compared with labels or with the answers of the last engine."""
@@ -126,6 +127,23 @@ def load_calibration(path: Path) -> CalibrationFile:
         ConfigError: it cannot be read, is not JSON, or says what cannot be.
     """
     return parsed_calibration(path, CalibrationFile)
+
+
+def promise_by(certificate: Certificate, engine: str) -> Promise:
+    """What a certificate says of an engine; which answers it is about is for the caller to add."""
+    return Promise(
+        engine,
+        certificate.floor is not None,
+        certificate.labels,
+        certificate.delta,
+        floor=certificate.floor,
+        accepted=certificate.accepted,
+        errors=certificate.errors,
+        p_value=certificate.p_value,
+        coverage=certificate.coverage,
+        start_rule=certificate.start_rule,
+        needs=certificate.needs,
+    )
 
 
 def floors_of(policy: PolicyFile, engine: str) -> Floors:

@@ -1,7 +1,7 @@
 """Promises about fitted heads, put beside those that a policy holds already."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.config_file import ConfigError
 from gateway.policy_file import (
@@ -11,6 +11,7 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
+    promise_by,
 )
 from policies.certify import Certificate
 
@@ -92,18 +93,4 @@ def _promise(
     if certificate is None:
         nothing = "none: nothing was kept back to test on"
         return Promise(engine, False, 0, delta, question=mark, name=name, start_rule=nothing)
-    return Promise(
-        engine,
-        certificate.floor is not None,
-        certificate.labels,
-        certificate.delta,
-        question=mark,
-        name=name,
-        floor=certificate.floor,
-        accepted=certificate.accepted,
-        errors=certificate.errors,
-        p_value=certificate.p_value,
-        coverage=certificate.coverage,
-        start_rule=certificate.start_rule,
-        needs=certificate.needs,
-    )
+    return replace(promise_by(certificate, engine), question=mark, name=name)
