@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from engines.contract import Json
-from gateway.atomic import write_whole
 from gateway.config_file import toml
 from gateway.config_policy import parsed_calibration, parsed_policy
 from policies.calibration import Calibration
@@ -190,24 +189,11 @@ def calibration_digest(calibration: EngineCalibration) -> str:
     return hashlib.sha256(exact.encode()).hexdigest()
 
 
-def write_calibration(path: Path, calibration: CalibrationFile) -> None:
-    """Write the file, whole or not at all.
-
-    Raises:
-        OSError: the directory is not there or cannot be written to.
-    """
+def calibration_text(calibration: CalibrationFile) -> str:
+    """The calibrations as JSON."""
     engines = {name: _entry(one) for name, one in calibration.engines.items()}
     content = {"version": calibration.version, "engines": engines}
-    write_whole(path, json.dumps(content, indent=1) + "\n")
-
-
-def write_policy(path: Path, policy: PolicyFile) -> None:
-    """Write the file, whole or not at all.
-
-    Raises:
-        OSError: the directory is not there or cannot be written to.
-    """
-    write_whole(path, policy_text(policy))
+    return json.dumps(content, indent=1) + "\n"
 
 
 def policy_text(policy: PolicyFile) -> str:

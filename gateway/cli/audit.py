@@ -11,7 +11,7 @@ from rich.table import Table
 
 from gateway.auditing import Audited, By, Kept, audited
 from gateway.cli.grammar import FINDING, OK, Commands
-from gateway.cli.logged import add_log, engine_costs, moment, names_of, open_log
+from gateway.cli.logged import add_log, engine_costs, logged_model, moment, names_of, open_log
 from gateway.config_file import configuration_path, load
 from gateway.ledger.decisions import Period
 from policies.benefit import Benefit, sentence
@@ -39,7 +39,8 @@ def run(chosen: argparse.Namespace) -> int:
     since_s = moment(chosen.since, time.time())
     with open_log(settings) as log:
         costs = engine_costs(settings, since_s)
-        decisions = log.decisions(Period(since_s, model=chosen.model))
+        model = logged_model(settings, log, chosen.model)
+        decisions = log.decisions(Period(since_s, model=model))
         found = audited(decisions, costs, chosen.by)
     if chosen.json:
         print(json.dumps([_shown(one, names) for one in found], ensure_ascii=False))

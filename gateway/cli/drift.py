@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import ALARM, OK, Commands
-from gateway.cli.logged import add_log, moment, open_log
+from gateway.cli.logged import add_log, logged_model, moment, open_log
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.drifting import By, Drifted, drifted
 from gateway.ledger.decisions import Alarm, Period, Trial
@@ -58,10 +58,11 @@ def run(chosen: argparse.Namespace) -> int:
             f"--reference {chosen.reference} does not begin before --since {chosen.since}"
         )
     with open_log(settings) as log:
+        model = logged_model(settings, log, chosen.model)
         found = _Found(
             drifted(
-                log.decisions(Period(from_s, since_s, chosen.model)),
-                log.decisions(Period(since_s, model=chosen.model)),
+                log.decisions(Period(from_s, since_s, model)),
+                log.decisions(Period(since_s, model=model)),
                 chosen.by,
             ),
             log.engine_changes(since_s),

@@ -9,12 +9,17 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 OK, FINDING, USAGE, ALARM, ENVIRONMENT = 0, 1, 2, 3, 4
 """Exit codes: fine, something was found, usage or configuration, an alarm, environment."""
+INTERRUPTED, UNREAD = 130, 141
+"""As shells have it of a process that SIGINT ended, or SIGPIPE."""
 
 
-def add_config(command: argparse.ArgumentParser) -> None:
+def add_config(command: argparse.ArgumentParser, default: str | None = None) -> None:
     """`--config`, for commands that read a configuration."""
     command.add_argument(
-        "--config", metavar="FILE", help="default: $TIERGATE_CONFIG, else ./config.toml if there"
+        "--config",
+        metavar="FILE",
+        default=default,
+        help="default: $TIERGATE_CONFIG, else ./config.toml if there",
     )
 
 
@@ -26,9 +31,11 @@ def add_url(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_json(command: argparse.ArgumentParser) -> None:
+def add_json(command: argparse.ArgumentParser, default: bool | str = False) -> None:
     """`--json`, for output that a program reads."""
-    command.add_argument("--json", action="store_true", help="print JSON for programs")
+    command.add_argument(
+        "--json", action="store_true", default=default, help="print JSON for programs"
+    )
 
 
 def probability(text: str) -> float:

@@ -8,6 +8,7 @@ from gateway.policy_file import (
     Bound,
     CalibrationFile,
     EngineCalibration,
+    Mode,
     PolicyFile,
     Promise,
     calibration_digest,
@@ -41,12 +42,7 @@ def promised(
         ConfigError: the policy promises something else.
     """
     old = policy or new
-    if (old.risk, old.mode) != (new.risk, new.mode):
-        raise ConfigError(
-            f"the policy promises a risk of {old.risk:g} by {old.mode}; a promise of {new.risk:g} "
-            f"by {new.mode} cannot stand in the same file: give --risk {old.risk:g} or another "
-            "--policy"
-        )
+    refuse_other_terms(policy, new.risk, new.mode)
     held = change.engine in old.engines and old.engines[change.engine].digest == change.before
     entries = {} if calibration is None else dict(calibration.engines)
     entry = _entry(entries.get(change.engine), held, change)
@@ -64,6 +60,16 @@ def promised(
         floors=floors,
     )
     return made, CalibrationFile(entries)
+
+
+def refuse_other_terms(policy: PolicyFile | None, risk: float, mode: Mode) -> None:
+    """Raises: ConfigError: the policy promises something else, and a file has one promise."""
+    if policy is not None and (policy.risk, policy.mode) != (risk, mode):
+        raise ConfigError(
+            f"the policy promises a risk of {policy.risk:g} by {policy.mode}; a promise of "
+            f"{risk:g} by {mode} cannot stand in the same file: give --risk {policy.risk:g} or "
+            "another --policy"
+        )
 
 
 def _entry(old: EngineCalibration | None, held: bool, change: Change) -> EngineCalibration:

@@ -222,6 +222,7 @@ def test_given_parts_may_not_share_states(
     [
         (["--engine", "smal"], "there are: small, large"),
         (["--against", "large"], "--engine"),
+        (["--engine", "small", "--against", "small"], "an engine is not above itself"),
         (["--model", "none"], "there are: pair, alone"),
         (["--model", "alone", "--agreement"], "there is only one"),
         (["none.jsonl"], "none.jsonl: cannot be read"),

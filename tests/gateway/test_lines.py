@@ -61,7 +61,7 @@ def test_each_value_of_a_json_text_stands_on_the_line_of_its_key(tree: Json) -> 
     text = json.dumps(tree, indent=1)
     lines, found = text.split("\n"), json_lines(text)
 
-    waiting = [((name,), one) for name, one in below(tree)]
+    waiting: list[tuple[tuple[str, ...], Json]] = [((name,), one) for name, one in below(tree)]
     assert len(waiting) <= len(found)
     for key, node in waiting:
         begins = json.dumps(node, indent=1).split("\n")[0]

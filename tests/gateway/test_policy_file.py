@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.atomic import write_whole
 from gateway.config_file import ConfigError
 from gateway.policy_file import (
     Bound,
@@ -17,14 +18,13 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
+    calibration_text,
     calibrations_of,
     floors_of,
     load_calibration,
     load_policy,
     policy_text,
     suspended,
-    write_calibration,
-    write_policy,
 )
 from policies.calibration import Calibration
 from policies.cascade import NEVER
@@ -49,8 +49,8 @@ POLICY = PolicyFile(
 def test_both_files_read_back_what_was_written(tmp_path: Path) -> None:
     policy, calibration = tmp_path / "policy.toml", tmp_path / "calibration.json"
 
-    write_policy(policy, POLICY)
-    write_calibration(calibration, CALIBRATION)
+    write_whole(policy, policy_text(POLICY))
+    write_whole(calibration, calibration_text(CALIBRATION))
 
     assert load_policy(policy) == POLICY
     assert load_calibration(calibration) == CALIBRATION
@@ -63,7 +63,7 @@ def test_any_name_and_any_floor_read_back(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "policy.toml"
     kept = replace(KEPT, name=name, floor=floor)
-    write_policy(path, replace(POLICY, floors=(kept,)))
+    write_whole(path, policy_text(replace(POLICY, floors=(kept,))))
 
     (read,) = load_policy(path).floors
 
@@ -133,7 +133,7 @@ def test_a_policy_that_cannot_be_is_refused_with_line_and_key(
 
 def test_two_floors_for_the_same_answers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
-    write_policy(path, replace(POLICY, floors=(KEPT, KEPT)))
+    write_whole(path, policy_text(replace(POLICY, floors=(KEPT, KEPT))))
 
     with pytest.raises(ConfigError, match=r"floors\.1: there is a floor for the same"):
         load_policy(path)
@@ -170,7 +170,7 @@ def test_a_calibration_that_cannot_be_is_refused_with_its_key(
 
 def test_a_fault_in_a_calibration_has_the_line_of_its_own_value(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
-    write_calibration(path, CALIBRATION)
+    write_whole(path, calibration_text(CALIBRATION))
     text = path.read_text()
     line = text.split("\n").index('     "temperature": 2.5,') + 1
     path.write_text(text.replace("2.5", '"hot"'))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engines.contract import Facts, Inquiry, Reading, Tally
+from gateway.atomic import write_whole
 from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection, GateSection
 from gateway.config_engines import ScriptedEngineSection
@@ -19,8 +20,8 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
-    write_calibration,
-    write_policy,
+    calibration_text,
+    policy_text,
 )
 from gateway.wiring_plans import new_plans, promises, refuse_unfit
 from policies.calibration import Calibration
@@ -77,8 +78,8 @@ def plans_of(settings: Settings, facts: dict[str, Facts] = FACTS) -> dict[str, P
 def files(tmp_path: Path) -> dict[str, str]:
     """What `[cascade]` needs to use the policy above."""
     policy, calibration = tmp_path / "policy.toml", tmp_path / "calibration.json"
-    write_policy(policy, POLICY)
-    write_calibration(calibration, CALIBRATION)
+    write_whole(policy, policy_text(POLICY))
+    write_whole(calibration, calibration_text(CALIBRATION))
     return {"policy": str(policy), "calibration": str(calibration)}
 
 
@@ -141,7 +142,7 @@ def test_other_weights_suspend_the_promise(
 
 def test_a_changed_calibration_suspends_the_promise(files: dict[str, str]) -> None:
     other = EngineCalibration("d1", {"noul": Calibration(3.0)})
-    write_calibration(Path(files["calibration"]), CalibrationFile({"small": other}))
+    write_whole(Path(files["calibration"]), calibration_text(CalibrationFile({"small": other})))
 
     (small, _) = plans_of(settings_of(**files))["both"].tiers
 
