@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engines.contract import EngineError
@@ -26,6 +25,7 @@ from gateway.calibrating.summary import summary
 from gateway.cli.calibrate_log import found_in_log, model_of
 from gateway.cli.calibrate_print import show
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json, share
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -204,12 +204,12 @@ def _found(settings: Settings, names: Sequence[str], task: Task, out: Path) -> F
 def _progress(names: Sequence[str], each: int) -> Iterator[Callable[[str, int], None]]:
     """A bar per engine on standard error."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=screen(errors=True)) as progress:
         tasks = {name: progress.add_task(f"reading with {name}", total=each) for name in names}
 
         def told(name: str, rows: int) -> None:

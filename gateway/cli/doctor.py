@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from engines.contract import Facts
 from gateway.cli.check import found as surprises
 from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import configuration_path, load
 from gateway.doctor import Found, examined
@@ -66,4 +66,4 @@ def _show(listed: Sequence[Found]) -> None:
     table = Table("check", "", "")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
         table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
-    Console().print(table)
+    screen().print(table)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engines.contract import EngineError
@@ -24,6 +23,7 @@ from gateway.cli.grammar import (
     part_left_out,
     share,
 )
+from gateway.cli.screen import screen
 from gateway.config_file import ConfigError
 from gateway.config_section import NAME
 from gateway.labelled import load_rows
@@ -207,10 +207,10 @@ def _served(folder: Path) -> "str | HeadError":
 @contextmanager
 def _bars() -> "Iterator[Progress]":
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=screen(errors=True)) as progress:
         yield progress

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from gateway.cli.grammar import (
     positive,
 )
 from gateway.cli.http import encoded
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -154,7 +154,7 @@ def _twins(pairs: Sequence[str], inquiry: Inquiry) -> dict[str, str]:
 def _verdicts(settings: Settings, model: str | None, probe: Probe) -> list[Verdict]:
     with told_when_slow() as told, open_lanes(settings, told) as lanes:
         readers = [lanes[name] for name in settings.engines]
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        with Progress(console=screen(errors=True), transient=True) as progress:
             task = progress.add_task("asking", total=None)
 
             def shown(done: int, total: int) -> None:
@@ -194,10 +194,10 @@ def _show(verdicts: Sequence[Verdict]) -> None:
             table.add_row(one.question, one.engine, row.test, *counts, bias)
         for reason, count in one.unread.items():
             table.add_row(one.question, one.engine, reason, str(count), "unread", "", "")
-    console = Console()
+    console = screen()
     console.print(table)
     for one in verdicts:
         for fault in one.faults:
-            console.print(f"{one.question}, {one.engine}: {fault}", markup=False, highlight=False)
+            console.print(f"{one.question}, {one.engine}: {fault}", highlight=False)
     if not any(one.faults for one in verdicts):
         console.print("no findings")
