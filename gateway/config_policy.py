@@ -152,8 +152,14 @@ def _promise_faults(promise: "Promise") -> list[tuple[tuple[str, ...], str]]:
         faults.append((("question",), "not a fingerprint: 16 hexadecimal digits"))
     if promise.promised != (promise.floor is not None):
         faults.append((("promised",), "what is promised has a floor, and only that"))
-    if promise.floor is not None and not 0.0 <= promise.floor <= 1.0:
-        faults.append((("floor",), f"{promise.floor:g} is not a probability"))
+    for name in ("floor", "p_value", "coverage", "delta"):
+        value: float | None = getattr(promise, name)
+        if value is not None and not 0.0 <= value <= 1.0:
+            faults.append(((name,), f"{value:g} is not a probability"))
+    if not 0 <= promise.errors <= promise.accepted <= promise.labels:
+        faults.append(
+            (("errors",), "errors are some of the accepted, and these some of the labels")
+        )
     return faults
 
 
