@@ -5,6 +5,7 @@ Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 3 an alarm,
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -57,6 +58,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that it lacks ends no command
+        sys.stdout.reconfigure(errors="backslashreplace")
     chosen = parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)

@@ -48,13 +48,11 @@ def run(asked: argparse.Namespace) -> int:
     settings = load(configuration_path(asked.config)).settings
     since_s = moment(asked.since, time.time())
     models = _models(settings, asked.model)
+    proposals = {model: _proposal(asked, settings, models[model]) for model in models}
     with open_log(settings) as log:
         costs = engine_costs(settings, since_s)
         decided = {model: list(log.decisions(Period(since_s, model=model))) for model in models}
-    found = {
-        model: _both(decided[model], _proposal(asked, settings, models[model]), costs)
-        for model in models
-    }
+    found = {model: _both(decided[model], proposals[model], costs) for model in models}
     if asked.json:
         shown = {
             model: {"logged": _shown(before), "replayed": _shown(after)}

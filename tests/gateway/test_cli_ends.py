@@ -69,6 +69,19 @@ def test_a_full_disk_behind_the_output_is_told() -> None:
     assert (ended.returncode, ended.stderr) == (4, "tiergate: No space left on device\n")
 
 
+def test_a_terminal_that_lacks_a_character_is_shown_its_number() -> None:
+    ended = subprocess.run(
+        [*SHOW, "--to", "top", "--options", "2"],
+        env=os.environ | {"PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        encoding="latin-1",
+        check=False,
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "jev \\u2265 0.5 as top" in " ".join(ended.stdout.split())
+
+
 def test_output_that_nobody_reads_ends_without_a_word() -> None:
     reads, writes = os.pipe()
     os.close(reads)
