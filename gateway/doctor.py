@@ -20,6 +20,7 @@ from gateway.doctor_machine import Machine
 from gateway.ledger.examine import examine
 from gateway.ledger.store import StoreError
 from gateway.plan import Promised
+from gateway.text_file import text_of
 
 Level = Literal["fine", "finding"]
 
@@ -172,9 +173,9 @@ def _front(settings: Settings, caddyfile: Path | None) -> Iterator[Found]:
         yield _fine("caddy", "no Caddyfile was looked at; name it with --caddyfile")
         return
     try:
-        text = caddyfile.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        yield _finding("caddy", f"{caddyfile} cannot be read")
+        text = text_of(caddyfile)
+    except ValueError as error:
+        yield _finding("caddy", f"{caddyfile} cannot be read: {error}")
         return
     bare = re.sub(r"#.*", "", text)
     ours = settings.limits.max_body_bytes

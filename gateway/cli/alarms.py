@@ -6,12 +6,12 @@ import sys
 import time
 from contextlib import closing
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.drift import alarm_shown, date
 from gateway.cli.grammar import ALARM, OK, USAGE, Commands, add_config, add_json
 from gateway.cli.logged import open_log
+from gateway.cli.screen import screen
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.ledger.store import StoreError
@@ -28,9 +28,10 @@ def add_to(commands: Commands) -> None:
     clear.add_argument("number", nargs="*", type=int, help="as `tiergate alarms` shows them")
     clear.add_argument("--all", action="store_true", help="every alarm that holds")
     command.add_argument("--cleared", action="store_true", help="show cleared ones too")
-    for one in (command, clear):
-        add_config(one)
-        add_json(one)
+    add_config(command)
+    add_json(command)
+    add_config(clear, default=argparse.SUPPRESS)  # what stands before the action counts too
+    add_json(clear, default=argparse.SUPPRESS)
     command.set_defaults(run=run)
 
 
@@ -49,7 +50,7 @@ def run(chosen: argparse.Namespace) -> int:
             cleared = "" if one.cleared_s is None else date(one.cleared_s)
             row = (one.kind, one.engine, one.what, one.message, cleared)
             table.add_row(str(one.alarm_id), date(one.at_s), *row)
-        Console().print(table if found else "no alarm holds")
+        screen().print(table if found else "no alarm holds")
     return ALARM if any(one.cleared_s is None for one in found) else OK
 
 
@@ -57,6 +58,8 @@ def _clear(chosen: argparse.Namespace, settings: Settings) -> int:
     """End what was named; 2 for a number that names nothing."""
     if bool(chosen.number) == chosen.all:
         raise ConfigError("name the alarms to clear by number, or say --all")
+    with open_log(settings):  # a ledger that is not there is not made for this
+        pass
     try:
         with closing(open_store(settings)) as store, store.transaction():
             holding = [one.alarm_id for one in store.alarms()]
@@ -74,4 +77,6 @@ def _clear(chosen: argparse.Namespace, settings: Settings) -> int:
     else:
         for one in cleared:
             print(f"cleared alarm {one.alarm_id}: {one.message}")
+        if not cleared:
+            print("no alarm holds")
     return OK

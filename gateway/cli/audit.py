@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.auditing import Audited, By, Kept, audited
 from gateway.cli.grammar import FINDING, OK, Commands
-from gateway.cli.logged import add_log, engine_costs, moment, names_of, open_log
+from gateway.cli.logged import add_log, engine_costs, logged_model, moment, names_of, open_log
+from gateway.cli.screen import screen
 from gateway.config_file import configuration_path, load
 from gateway.ledger.decisions import Period
 from policies.benefit import Benefit, sentence
@@ -39,7 +39,8 @@ def run(chosen: argparse.Namespace) -> int:
     since_s = moment(chosen.since, time.time())
     with open_log(settings) as log:
         costs = engine_costs(settings, since_s)
-        decisions = log.decisions(Period(since_s, model=chosen.model))
+        model = logged_model(settings, log, chosen.model)
+        decisions = log.decisions(Period(since_s, model=model))
         found = audited(decisions, costs, chosen.by)
     if chosen.json:
         print(json.dumps([_shown(one, names) for one in found], ensure_ascii=False))
@@ -90,7 +91,7 @@ def _quoted(name: str, names: Mapping[str, str]) -> str:
 
 
 def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
-    console = Console()
+    console = screen()
     table = Table(box=None)
     headings = ("", "up", "changed", "fixed", "broken", "same", "p", "USD a fix")
     for heading in (*headings, "kept", "wrong", "disagreed"):
@@ -101,12 +102,11 @@ def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
     for one in found:
         if one.escalated.escalated:
             said = sentence(_quoted(one.name, names), one.escalated)
-            console.print(said, markup=False, highlight=False)
+            console.print(said, highlight=False)
         if one.unread:
             console.print(
                 f"{_quoted(one.name, names)}: {one.unread} went up unread, as too long or of a "
                 "kind that the first engine is kept from; there is nothing to compare.",
-                markup=False,
                 highlight=False,
             )
     if not found:

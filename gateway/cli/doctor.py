@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from engines.contract import Facts
 from gateway.cli.check import found as surprises
 from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import configuration_path, load
 from gateway.doctor import Found, examined
 from gateway.doctor_machine import this_machine
 from gateway.wiring_engines import open_lanes
-from gateway.wiring_plans import promises
+from gateway.wiring_plans import promises, refuse_unfit
 
 _CADDYFILES = (Path("Caddyfile"), Path("/etc/caddy/Caddyfile"))
 
@@ -45,6 +45,7 @@ def run(chosen: argparse.Namespace) -> int:
     """
     path = configuration_path(chosen.config)
     settings = load(path).settings
+    refuse_unfit(settings)
     facts: dict[str, Facts] = {}
     if not chosen.no_load:
         with told_when_slow() as told, open_lanes(settings, told) as lanes:
@@ -65,4 +66,4 @@ def _show(listed: Sequence[Found]) -> None:
     table = Table("check", "", "")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
         table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
-    Console().print(table)
+    screen().print(table)

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.screen import screen
 from gateway.cli.whole import print_whole
 from gateway.focus import focus_columns, focus_rows
 from gateway.usage import Report
@@ -53,18 +53,17 @@ def print_comparison(comparison: Comparison, form: str) -> None:
             "unpriced" if offer["cost"] is None else offer["cost"],
             "" if even is None else f"{even:,.0f}",
         )
-    console = Console()
+    console = screen()
     console.print(
         f"{comparison['since']} to {comparison['until']}: {comparison['tokens']:,} tokens, "
         f"{comparison['tokens_per_day']:,} a day, {comparison['engine_hours']:g} engine hours",
-        markup=False,
     )
     print_whole(table)
     if mine["idle_share_at_least"] is not None:
         tenths = math.floor(mine["idle_share_at_least"] * 1000)
-        console.print(f"idle: at least {tenths / 10:.1f} %", markup=False)
-    console.print(comparison["verdict"], markup=False)
-    console.print(comparison["note"], markup=False)
+        console.print(f"idle: at least {tenths / 10:.1f} %")
+    console.print(comparison["verdict"])
+    console.print(comparison["note"])
 
 
 def _csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:

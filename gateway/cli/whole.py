@@ -1,8 +1,9 @@
 """Tables with nothing left out: a cost whose end is missing is another cost."""
 
-from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+
+from gateway.cli.screen import screen
 
 _WIDEST = 10_000
 
@@ -13,7 +14,7 @@ def print_whole(table: Table) -> None:
     On a terminal it is as wide as that, or as its longest words make it; elsewhere every line of a
     cell is one line.
     """
-    console = Console()
+    console = screen()
     for column in table.columns:
         column.overflow = "fold"
     room = console.options.update(max_width=_WIDEST)

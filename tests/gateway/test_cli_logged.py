@@ -1,6 +1,8 @@
 """`tiergate audit`, `replay` and `drift` on a ledger with decisions in it."""
 
 import json
+import os
+import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
@@ -9,10 +11,11 @@ from typing import Any
 import pytest
 
 from engines.contract import Noul
+from gateway.atomic import write_whole
 from gateway.cli import main
 from gateway.ledger.decisions import Alarm, Glance, Logged, Trial
 from gateway.ledger.sqlite import SqliteStore
-from gateway.policy_file import Bound, PolicyFile, Promise, write_policy
+from gateway.policy_file import Bound, PolicyFile, Promise, policy_text
 from policies.cells import fingerprint
 from policies.sequential import Evidence, after
 from tests.gateway.ledger.decided import LARGE, decided
@@ -150,7 +153,7 @@ def test_a_policy_file_is_replayed(
         engines={"small": Bound("d", "c")},
         floors=(Promise("small", promised=True, labels=99, delta=0.1, cell="noul", floor=0.55),),
     )
-    write_policy(tmp_path / "new.toml", policy)
+    write_whole(tmp_path / "new.toml", policy_text(policy))
 
     _, found = printed(capsys, "replay", "--config", config, "--policy", str(tmp_path / "new.toml"))
 
@@ -219,6 +222,9 @@ def test_another_population_and_another_model_are_told(
     [
         (["audit", "--since", "soon"], "'soon' is no time"),
         (["drift", "--since", "40d"], "does not begin before"),
+        (["audit", "--since", "9999-12-31"], "9999-12-31 is still to come"),
+        (["audit", "--model", "cascad"], "no model 'cascad', nor a decision of it; there are: ca"),
+        (["drift", "--model", "cascad"], "no model 'cascad'"),
         (["replay", "--floor", "0.5", "--model", "small"], "no model 'small' with several tiers"),
         (["replay", "--policy", "nowhere.toml"], "nowhere.toml"),
     ],
@@ -243,3 +249,48 @@ def test_without_a_ledger_there_is_nothing_to_read(
     assert main(["audit", "--config", str(bare)]) == 2
     assert main(["alarms", "--config", config]) == 4
     assert "no ledger yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("floor", ["nan", "inf", "-inf", "-0.1", "1.1", "high", ""])
+def test_a_floor_that_is_no_probability_is_a_usage_error_that_says_what_is_allowed(
+    floor: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["replay", f"--floor={floor}"])
+
+    assert stopped.value.code == 2
+    assert f"--floor: '{floor}' is not a number from 0 to 1" in capsys.readouterr().err
+
+
+def test_decisions_are_found_by_an_alias_and_by_a_name_that_only_the_log_knows(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(path, (20, UP | {"truth": 1}), (3, UP | {"model": "before"}))
+    text = Path(config).read_text().replace("[models.cascade]", "[models.cascade]\naliases = ['c']")
+    Path(config).write_text(text)
+
+    _, (alias,) = printed(capsys, "audit", "--config", config, "--model", "c")
+    _, (old,) = printed(capsys, "audit", "--config", config, "--model", "before")
+
+    assert (alias["escalated"], old["escalated"]) == (20, 3)
+
+
+def test_a_damaged_decision_is_told(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(path, (3, UP))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE decisions SET looks = '{' WHERE decision_id = 2")
+
+    assert main(["audit", "--config", config]) == 4
+    assert "decision 2 is damaged" in capsys.readouterr().err
+
+
+def test_a_ledger_that_is_no_file_is_told(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(path)
+
+    for command in (["audit"], ["alarms", "clear", "--all"], ["keys", "list"]):
+        assert main([*command, "--config", config]) == 4
+        assert "it is no file" in capsys.readouterr().err

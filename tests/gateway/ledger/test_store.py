@@ -14,6 +14,7 @@ from gateway.keys import mint
 from gateway.ledger.budget import Admission, Claim, Held, Settlement, admit, settle
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.sqlite import SqliteStore
+from gateway.ledger.sqlite_alarms import reading
 from gateway.ledger.store import (
     Charge,
     ChargedStep,
@@ -75,6 +76,19 @@ def test_a_file_that_is_no_ledger_is_refused_without_its_path(tmp_path: Path) ->
         SqliteStore(str(other))
 
     assert "notes" not in str(refused.value)
+
+
+def test_another_programs_database_is_refused_and_stays_as_it_is(path: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE notes (text)")
+    before = Path(path).read_bytes()
+
+    with pytest.raises(StoreError, match="a database of something else"):
+        SqliteStore(path)
+    with pytest.raises(StoreError, match="a database of something else"), reading(path):
+        pass
+
+    assert Path(path).read_bytes() == before
 
 
 def test_many_may_create_the_same_ledger_at_once(path: str) -> None:
