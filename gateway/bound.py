@@ -7,14 +7,38 @@ Every tokenizer here makes at most one token of each UTF-8 byte, after putting c
 import json
 import unicodedata
 from collections.abc import Collection
+from typing import NamedTuple
 
 import orjson
 
 from engines.appetite import USUAL, Appetite
 from engines.contract import Choice, Inquiry, Noul, Question, Score, Text
 
+_ROUGH = 9
 _SLACK = 2
 """Room for the separators of another notation of structured texts."""
+
+
+class Rough(NamedTuple):
+    """A bound of what several engines read together, from the length of what was sent."""
+
+    each: int
+    """Tokens of each question."""
+    byte: int
+    """Tokens of each byte that was sent, counted for each question."""
+
+
+def rough_bound(appetites: Collection[Appetite]) -> Rough | None:
+    """At least the sum of `token_bound` over these engines, for an inquiry without images.
+
+    `None` where one of them reads options in groups. What was sent is JSON. Written again it is at
+    most 4.5 times as long (`1e15` becomes `1000000000000000.0`), three times where characters grow,
+    and `token_bound` takes twice that. Every option and level was at least three bytes.
+    """
+    if any(appetite.group for appetite in appetites):
+        return None
+    each = sum(appetite.question + 2 * appetite.text for appetite in appetites)
+    return Rough(each, sum(_ROUGH + -(-appetite.text // 3) for appetite in appetites))
 
 
 def token_bound(inquiry: Inquiry, appetite: Appetite = USUAL) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import orjson
+
 from engines.appetite import Appetite
 from engines.contract import Choice, EngineError, Inquiry, Json, Noul
 from gateway.auth import Caller
@@ -15,7 +17,7 @@ from gateway.errors import Problem, Refusal, problem
 from gateway.leash import CallerLeft
 from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.store import Charge, ChargedStep
+from gateway.ledger.store import Charge, ChargedStep, Row
 from gateway.plan import Plan
 from gateway.usage import money
 from policies.limits import Amounts, Exhausted
@@ -69,11 +71,15 @@ class Terms:
 
 def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
     """The row of the ledger for an order that was admitted at `at_s` and has ended so."""
-    charged, busy = [], False
-    for step in ended.steps:
-        busy = busy or step.seconds > 0
-        charged.append(_charged(step, terms.prices, at_s))
-    nanos = charged[0].nanos if len(charged) == 1 else total([step.nanos for step in charged])
+    steps = ended.steps
+    if len(steps) == 1:
+        one = _charged(steps[0], terms.prices, at_s)
+        nanos, busy = one.nanos, steps[0].seconds > 0
+        charged: tuple[ChargedStep, ...] = (one,)
+    else:
+        charged = tuple([_charged(step, terms.prices, at_s) for step in steps])
+        nanos = total([step.nanos for step in charged])
+        busy = any(step.seconds > 0 for step in steps)
     nouls = choices = scores = 0
     for question in order.inquiry.questions.values():
         kind = type(question)
@@ -83,21 +89,71 @@ def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
             choices += 1
         else:
             scores += 1
-    reasons = ended.reasons or None
+    reasons, status = ended.reasons or None, ended.status
     return Charge(  # by position: names take twice as long
         at_s,
         order.caller.key_id,
         order.request_id,
         order.asked,
         order.plan.model,
-        tuple(charged),
+        charged,
         nouls,
         choices,
         scores,
-        ended.status,
+        status,
         0 if reasons is None else sum(reasons.values()),
         reasons,
-        ended.status == 200 and not busy,
+        status == 200 and not busy,
+        nanos,
+        None if nanos is None else terms.price_version,
+    )
+
+
+def row_of(
+    order: Order,
+    steps: Sequence[Step],
+    risen: Mapping[str, int] | None,
+    terms: Terms,
+    at_s: float,
+) -> Row:
+    """As `charge_of` an order that was answered, in the ledger's columns."""
+    said, tokens, busy_us, cached = [], 0, 0, 1
+    nanos: int | None = 0
+    for step in steps:
+        engine, read, spent_us = step.engine, step.tokens, round(step.seconds * 1e6)
+        tariff = terms.prices.tariff(engine, at_s)
+        cost = None if tariff is None else tariff.cost(read, spent_us)
+        said.append((engine, read, spent_us, cost))
+        tokens += read
+        busy_us += spent_us
+        if step.seconds > 0:
+            cached = 0
+        nanos = None if nanos is None or cost is None else nanos + cost
+    nouls = choices = scores = 0
+    for question in order.inquiry.questions.values():
+        kind = type(question)
+        if kind is Noul:
+            nouls += 1
+        elif kind is Choice:
+            choices += 1
+        else:
+            scores += 1
+    return (
+        at_s,
+        order.caller.key_id,
+        order.request_id,
+        order.asked,
+        order.plan.model,
+        orjson.dumps(said).decode(),
+        tokens,
+        busy_us,
+        nouls,
+        choices,
+        scores,
+        sum(risen.values()) if risen else 0,
+        orjson.dumps(dict(risen)).decode() if risen else None,
+        cached,
+        200,
         nanos,
         None if nanos is None else terms.price_version,
     )
@@ -128,7 +184,7 @@ def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -
         Refusal: 503 for a money budget and an engine without a price.
     """
     limits, bounds, nanos = order.caller.limits, _bounds_of(order, engines), 0
-    if limits.nanos_per_day is not None or limits.nanos_per_month is not None:
+    if limits.counts_money:
         # Its questions may be read at the same time, each until the deadline.
         longest_us = round(terms.longest_s * 1e6) * len(order.inquiry.questions)
         for engine, tokens in zip(engines, bounds, strict=True):
@@ -138,10 +194,8 @@ def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -
                 raise Refusal(Problem("ledger_down", message))
             nanos += tariff.cost(tokens, longest_us)
     escalations = 0
-    if len(engines) > 1:
-        counted = limits.escalations_per_day, limits.escalations_per_month
-        if any(limit is not None for limit in counted):
-            escalations = len(order.inquiry.questions)
+    if len(engines) > 1 and limits.counts_escalations:
+        escalations = len(order.inquiry.questions)
     return Amounts(sum(bounds), escalations, nanos)
 
 

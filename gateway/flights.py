@@ -5,6 +5,7 @@ Confined to the event loop.
 
 import asyncio
 import hashlib
+from collections.abc import Awaitable
 from typing import TypeAlias
 
 from engines.contract import EngineError
@@ -14,66 +15,71 @@ from gateway.errors import Refusal, refusal
 _Outcome: TypeAlias = Decision | Refusal | EngineError | None
 
 
-class Flight:
-    """One request being answered, and everybody who waits for its answer."""
-
-    __slots__ = ("body", "keys", "waiting")
-
-    def __init__(self, body: bytes, keys: tuple[tuple[str, bytes], ...]) -> None:
-        self.body = body
-        self.keys = keys
-        self.waiting: list[asyncio.Future[_Outcome]] = []
-
-    async def outcome(self) -> Decision | None:
-        """The decision; `None` = whoever flew it left, so somebody else must.
-
-        Raises:
-            Refusal, EngineError: what the request was refused with.
-        """
-        future: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
-        self.waiting.append(future)
-        found = await future
-        if isinstance(found, Exception):
-            raise found
-        return found
+_Key: TypeAlias = tuple[str, bytes]
 
 
 class Flights:
-    """Everything in flight."""
+    """Everything in flight.
+
+    Most requests are never joined, so a flight is no more than its keys until somebody waits.
+    """
 
     def __init__(self) -> None:
-        self._flights: dict[tuple[str, bytes], Flight] = {}
+        self._waiting: dict[_Key, list[asyncio.Future[_Outcome]] | None] = {}
+        """Key → who waits for the request, `None` = nobody yet."""
+        self._bodies: dict[_Key, bytes] = {}
+        """Idempotency-Key → the body that it is in flight with."""
 
-    def begin(self, key_id: str, body: bytes, header: bytes | None) -> Flight:
-        """Let others join this request by its body, and by its Idempotency-Key if it has one."""
-        keys: tuple[tuple[str, bytes], ...] = ((key_id, body),)
+    def begin(self, key_id: str, body: bytes, header: bytes | None) -> tuple[_Key, ...]:
+        """Let others join this request by its body, and by its Idempotency-Key if it has one.
+
+        What to `end` it with.
+        """
+        waiting, key = self._waiting, (key_id, body)
+        own: tuple[_Key, ...] = ()
+        if key not in waiting:
+            waiting[key] = None
+            own = (key,)
         if header is not None:
-            keys = (*keys, (f"{key_id} once", header))
-        flight = Flight(body, keys)
-        for key in keys:
-            self._flights.setdefault(key, flight)
-        return flight
+            once = f"{key_id} once", header
+            if once not in waiting:
+                waiting[once] = None
+                self._bodies[once] = body
+                own = (*own, once)
+        return own
 
     def found(
         self, key_id: str, body: bytes, header: bytes | None, *, retried: bool
-    ) -> Flight | None:
-        """The flight that answers this request too.
+    ) -> Awaitable[_Outcome] | None:
+        """The outcome of the request in flight that is the same; `None` = there is none.
 
         Of two bodies with the same Idempotency-Key the store knows which one came first.
         """
+        key = key_id, body
         if header is not None:
-            flight = self._flights.get((f"{key_id} once", header))
-            return flight if flight is not None and flight.body == body else None
-        return self._flights.get((key_id, body)) if retried else None
+            key = f"{key_id} once", header
+            if self._bodies.get(key) != body:
+                return None
+        elif not retried:
+            return None
+        if key not in self._waiting:
+            return None
+        waiting = self._waiting[key]
+        if waiting is None:
+            waiting = self._waiting[key] = []
+        future: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        return future
 
-    def end(self, flight: Flight, outcome: _Outcome) -> None:
+    def end(self, own: tuple[_Key, ...], outcome: _Outcome) -> None:
         """Tell everybody who waits."""
-        for key in flight.keys:
-            if self._flights.get(key) is flight:
-                del self._flights[key]
-        for future in flight.waiting:
-            if not future.done():
-                future.set_result(outcome)
+        for key in own:
+            waiting = self._waiting.pop(key)
+            if key in self._bodies:
+                del self._bodies[key]
+            for future in waiting or ():
+                if not future.done():
+                    future.set_result(outcome)
 
 
 def conflict() -> Refusal:

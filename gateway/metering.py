@@ -10,23 +10,25 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
 from gateway.admitting import admitted
+from gateway.advance import Advances, Work
 from gateway.auth import unwritable
-from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, status_of, used_up
+from gateway.charging import Ended, Order, Terms, charge_of, less_of, status_of, used_up
 from gateway.decision import Decision, Spending
 from gateway.errors import Kind, Problem, Refusal
 from gateway.flights import Flights, conflict, digest
 from gateway.kept_text import text_of
-from gateway.ledger.blocks import Block, Blocks
-from gateway.ledger.budget import Admission, Claim, Held, Idempotency, Settlement, settle
+from gateway.ledger.budget import Admission, Held, Idempotency, Settlement, settle
 from gateway.ledger.store import Replay, StoreError
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
 from gateway.replays import decision_of, numbers_of
-from policies.limits import NOTHING, Exhausted
+from gateway.tab import Tab
+from policies.limits import Exhausted
 from policies.pricing import PriceList
 
 Read: TypeAlias = Callable[[Spending, int | None], Awaitable[Decision]]
@@ -45,39 +47,6 @@ class Served(NamedTuple):
     replayed: bool = False
 
 
-class _Work:
-    """One order on its way."""
-
-    __slots__ = (
-        "asked",
-        "block",
-        "claim",
-        "decision",
-        "most_escalations",
-        "now_s",
-        "spending",
-        "spent",
-        "taken",
-        "tokens",
-    )
-
-    def __init__(self, tokens: int, claim: Claim | None, now_s: float) -> None:
-        self.tokens = tokens
-        """The bound."""
-        self.claim = claim
-        self.now_s = now_s
-        self.taken = False
-        """Whether the bound was taken from the rate of tokens."""
-        self.asked: Admission | None = None
-        """What the store was asked to hold, so that it may do."""
-        self.block: Block | None = None
-        """Where the bound was taken from."""
-        self.spending = Spending()
-        self.most_escalations: int | None = None
-        self.spent: Refusal | None = None  # for more questions going up than the budget has left
-        self.decision: Decision | None = None  # there is none yet
-
-
 class Metering:
     """The accounts of a running gateway. Confined to the event loop."""
 
@@ -86,7 +55,9 @@ class Metering:
         self._rates = rates
         self._terms = terms
         self._flights = Flights()
-        self._blocks = Blocks(writer, terms.longest_s)
+        self._advances = Advances(writer, rates, terms)
+        self._tab = Tab(writer, rates, self._advances.blocks, terms)
+        self._advances.returned = self._tab.settle
         # Not the system's: asking it gives the interpreter's lock away in every request.
         self._random = random.Random(secrets.randbits(128))
 
@@ -98,7 +69,8 @@ class Metering:
                 whatever the leash raises.
             EngineError: as `read` raises it; what was read is charged.
         """
-        if len(order.body) > _HASHED_HERE_BYTES:
+        sent_bytes = len(order.body)
+        if sent_bytes > _HASHED_HERE_BYTES:
             order = order._replace(body=await asyncio.to_thread(digest, order.body))
         if order.retried or order.idempotency_key is not None:
             joined = await self._joined(order, leashed)
@@ -107,7 +79,7 @@ class Metering:
         flight = self._flights.begin(order.caller.key_id, order.body, order.idempotency_key)
         outcome: Decision | Refusal | EngineError | None = None
         try:
-            served = await self._lead(order, leashed, read)
+            served = await self._lead(order, sent_bytes, leashed, read)
             outcome = served.decision
         except (Refusal, EngineError) as error:
             outcome = None if _is(error, "late") else error
@@ -117,33 +89,45 @@ class Metering:
         return served
 
     async def _joined(self, order: Order, leashed: Leashed) -> Decision | None:
-        """The decision of a request in flight that is the same; `None` = there is none."""
+        """The decision of a request in flight that is the same; `None` = there is none.
+
+        Raises:
+            Refusal, EngineError: what that was refused with.
+        """
         key_id, header = order.caller.key_id, order.idempotency_key
         while True:
             flight = self._flights.found(key_id, order.body, header, retried=order.retried)
             if flight is None:
                 return None
             with leashed():
-                decision = await flight.outcome()
-            if decision is not None:
-                return decision
+                outcome = await flight
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome is not None:
+                return outcome
 
     def reprice(self, prices: PriceList) -> None:
         """Charge what ends from now on by these prices."""
+        self._tab.settle()
         self._terms = replace(self._terms, prices=prices, price_version=prices.version)
+        self._advances.reprice(self._terms)
+        self._tab.terms = self._terms
 
     def retire_idle(self) -> None:
         """Give up room in budgets that nobody needs at the moment."""
-        self._blocks.retire_idle(time.time())
+        self._tab.settle()
+        self._advances.blocks.retire_idle(time.time())
 
-    async def _lead(self, order: Order, leashed: Leashed, read: Read) -> Served:
-        work = self._begun(order)
+    async def _lead(self, order: Order, sent_bytes: int, leashed: Leashed, read: Read) -> Served:
+        work = Work(time.time())
         try:
             with leashed():
-                if not self._has_room(order, work):
+                if self._writer.failing:
+                    raise Refusal(unwritable())
+                if not self._advances.take(order, sent_bytes, work):
                     earlier = await self._admit(order, work)
                     if earlier is not None:
-                        self._rates.give_back(order.caller, work.tokens)
+                        self._rates.give_back(order.caller, work.paced)
                         return Served(earlier, replayed=True)
                 decision = await read(work.spending, work.most_escalations)
         except BaseException as error:
@@ -151,45 +135,33 @@ class Metering:
             if work.spent is not None and _is(error, "budget_exhausted"):
                 raise work.spent from error
             raise
+        if work.asked is None and decision.steps and not self._terms.text_bytes:
+            if self._terms.durable:
+                await self._written(order, work, decision)
+            else:
+                self._tab.add(order, work, decision)
+            return Served(decision)
         work.decision = decision
+        risen = work.spending.risen if decision.routes else None
+        done = self._settlement(order, work, Ended(decision.steps, 200, risen))
         if self._terms.durable:
-            await self._settle(order, work, decision)
+            await self._settle(done)
         else:
-            done = self._settlement(order, work, _ended(decision, work.spending))
-            self._writer.post(lambda store: settle(store, done))
+            self._writer.post(partial(settle, done=done))
         return Served(decision)
 
-    def _begun(self, order: Order) -> _Work:
-        """What the order may take at most."""
-        now_s, limits = time.time(), order.caller.limits
-        if order.caller.budgeted:
-            amounts = bound_of(order, order.plan.readers, self._terms, now_s)
-            claim = Claim(limits, amounts, self._terms.calendar.windows(now_s))
-            return _Work(amounts.tokens, claim, now_s)
-        if limits.tpm is None:
-            return _Work(0, None, now_s)
-        return _Work(bound_of(order, order.plan.readers, self._terms, now_s).tokens, None, now_s)
+    async def _written(self, order: Order, work: Work, decision: Decision) -> None:
+        """Returns after the commit of what the decision costs. Raises: Refusal: see `_settle`."""
+        try:
+            await self._tab.added(order, work, decision)
+        except StoreError as error:
+            risen = work.spending.risen if decision.routes else None
+            charge = charge_of(order, Ended(decision.steps, 503, risen), self._terms, work.now_s)
+            day_s = self._terms.calendar.windows(work.now_s).day_s
+            self._writer.post(partial(settle, done=Settlement(None, charge, day_s)))
+            raise Refusal(unwritable()) from error
 
-    def _has_room(self, order: Order, work: _Work) -> bool:
-        """Take what the order needs from what is held already; whether that was possible.
-
-        Raises:
-            Refusal: 429 the rate of tokens, 503 no ledger.
-        """
-        if self._writer.failing:
-            raise Refusal(unwritable())
-        caller = order.caller
-        if caller.limits.tpm is not None:
-            self._rates.take_tokens(caller, work.tokens, time.monotonic())
-            work.taken = True
-        if order.idempotency_key is not None:
-            return False
-        if work.claim is None:
-            return True
-        work.block = self._blocks.take(caller.key_id, work.claim, work.now_s)
-        return work.block is not None
-
-    async def _admit(self, order: Order, work: _Work) -> Decision | None:
+    async def _admit(self, order: Order, work: Work) -> Decision | None:
         """Have the store hold what the order may take, or the decision that it repeats."""
         once = None
         if order.idempotency_key is not None:
@@ -198,7 +170,7 @@ class Metering:
         asked = Admission(lease_id, key_id, work.now_s, self._terms.lease_s, work.claim, once)
         work.asked = asked  # from now on, also if nobody waits to be told
         found = await self._ask(asked)
-        if isinstance(found, Exhausted) and self._blocks.retire(asked.key_id) is not None:
+        if isinstance(found, Exhausted) and self._advances.blocks.retire(asked.key_id) is not None:
             found = await self._ask(asked)
         while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
             if found.unit == "escalations":
@@ -207,7 +179,11 @@ class Metering:
             work.asked, work.claim = asked, asked.claim
             found = await self._ask(asked)
         if isinstance(found, Held):
-            work.block = None if asked.claim is None else self._blocks.add(asked, found)
+            if asked.claim is not None:
+                work.block, work.taken = (
+                    self._advances.blocks.add(asked, found),
+                    asked.claim.amounts,
+                )
             return None
         work.asked = None
         if isinstance(found, Exhausted):
@@ -220,54 +196,43 @@ class Metering:
         except StoreError as error:
             raise Refusal(unwritable()) from error
 
-    async def _settle(self, order: Order, work: _Work, decision: Decision) -> None:
-        """Charge the decision; returns after the commit.
+    async def _settle(self, done: Settlement) -> None:
+        """Returns after the commit.
 
         Raises:
             Refusal: 503 when that fails; the charge is written as soon as it can be.
         """
-        done = self._settlement(order, work, _ended(decision, work.spending))
         try:
-            await self._writer.submit(lambda store: settle(store, done))
+            await self._writer.submit(partial(settle, done=done))
         except StoreError as error:
             charge = None if done.charge is None else done.charge._replace(status=503)
             late = done._replace(charge=charge, answer=None)
-            self._writer.post(lambda store: settle(store, late))
+            self._writer.post(partial(settle, done=late))
             raise Refusal(unwritable()) from error
 
-    def _give_up(self, order: Order, work: _Work, error: BaseException) -> None:
+    def _give_up(self, order: Order, work: Work, error: BaseException) -> None:
         """Charge what ran before the error, and give back the rest. Nobody waits for it."""
         ended = Ended(work.spending.so_far(), status_of(error), work.spending.risen)
         done = self._settlement(order, work, ended)
         if done.charge is not None or done.lease_id is not None or work.asked is not None:
-            self._writer.post(lambda store: settle(store, done))
+            self._writer.post(partial(settle, done=done))
 
-    def _settlement(self, order: Order, work: _Work, ended: Ended) -> Settlement:
+    def _settlement(self, order: Order, work: Work, ended: Ended) -> Settlement:
         """What the store is told at the end of the work; rates and blocks are told at once."""
         charge, tokens, nanos = None, 0, 0
         if ended.steps:
             charge = charge_of(order, ended, self._terms, work.now_s)
             tokens, nanos = charge.tokens, charge.nanos or 0
-        if work.taken:
-            self._rates.give_back(order.caller, work.tokens - tokens)
-        asked, block, claim = work.asked, work.block, work.claim
-        lease_id, left = (None, None) if asked is None else (asked.lease_id, NOTHING)
-        if block is not None and claim is not None:
-            left = self._blocks.back(block, claim.amounts, tokens, nanos)
-            lease_id = None if left is None else block.asked.lease_id
-        windows = self._terms.calendar.windows(work.now_s) if claim is None else claim.windows
-        text = None
+        lease_id, left = self._advances.back(order, work, tokens, nanos)
+        day_s = self._terms.calendar.windows(work.now_s).day_s
+        asked, text = work.asked, None
         if self._terms.text_bytes and charge is not None:
             text = text_of(order.inquiry, work.decision, self._terms.text_bytes)
-        answer = _replayable(work)
-        return Settlement(asked, charge, windows.day_s, answer, lease_id, left or NOTHING, text)
+        answer = None if asked is None else _replayable(work)
+        return Settlement(asked, charge, day_s, answer, lease_id, left, text)
 
 
-def _ended(decision: Decision, spending: Spending) -> Ended:
-    return Ended(decision.steps, 200, spending.risen if decision.routes else None)
-
-
-def _replayable(work: _Work) -> bytes | None:
+def _replayable(work: Work) -> bytes | None:
     """What is kept for an Idempotency-Key; `None` = there is none, or no answer."""
     asked, decision = work.asked, work.decision
     if asked is None or asked.idempotency is None or decision is None:

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from engines.appetite import USUAL, Appetite
 from engines.contract import Inquiry, NativeConfidence, Reading, Tally
+from gateway.bound import rough_bound
 from policies.cascade import NEVER, Calibrations, Floors, within_share
 from policies.gates import Gate
 from policies.pricing import NANOS, PriceList
@@ -160,13 +161,13 @@ class Plan:
         self.share = Share(rules.window)
         self.prices = prices
         self.appetites = {tier.name: tier.appetite for tier in tiers}
+        self.engines = tuple(self.appetites)
+        """Names of the engines, the cheapest first."""
+        self.readers = self.engines if mode == "enforce" else self.engines[-1:]
+        """Names of those that may read a request."""
+        self.rough = rough_bound([self.appetites[name] for name in self.readers])
         self.mean_step_us: dict[str, float] = {}
         """Engine → a running mean of its time per question, in microseconds."""
-
-    @property
-    def readers(self) -> tuple[str, ...]:
-        """Names of the engines that may read a request, the cheapest first."""
-        return self.engines if self.mode == "enforce" else self.engines[-1:]
 
     @property
     def simple(self) -> bool:
@@ -174,11 +175,6 @@ class Plan:
         only = self.tiers[0]
         plain = only.calibrations is AS_IT_IS and only.native is None
         return len(self.tiers) == 1 and plain
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Names of the engines, the cheapest first."""
-        return tuple(tier.name for tier in self.tiers)
 
     def demote(self, engine: str, what: str) -> None:
         """Keep no more answers of the engine to questions of a cell, or with a fingerprint."""

@@ -37,6 +37,16 @@ class Limits:
         return value
 
     @property
+    def counts_money(self) -> bool:
+        """Whether there is a budget of money."""
+        return self.nanos_per_day is not None or self.nanos_per_month is not None
+
+    @property
+    def counts_escalations(self) -> bool:
+        """Whether there is a budget of questions that go up."""
+        return self.escalations_per_day is not None or self.escalations_per_month is not None
+
+    @property
     def has_budgets(self) -> bool:
         """Whether anything but the rate is limited."""
         return any(self.budget(unit, window) is not None for unit in UNITS for window in WINDOWS)
@@ -151,6 +161,8 @@ def arrival_after(arrival_s: float, now_s: float, per_minute: int, cost: int = 1
 
     The same decision as `paced`, without the rest of what it says.
     """
+    if arrival_s <= now_s and 0 < cost <= per_minute:  # nothing is used up
+        return now_s + cost * (_BURST_S / per_minute)
     if per_minute == 0:
         return None
     begin_s = arrival_s if arrival_s > now_s else now_s

@@ -5,8 +5,10 @@ Each engine's share is rounded once, half up, so that sums are exact in any orde
 """
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 NANOS = 10**9
 """Nanos in one unit of a currency."""
@@ -45,6 +47,22 @@ class Tariff:
         return (2 * over + under) // (2 * under)
 
 
+class Ceiling(NamedTuple):
+    """What several engines cost at most, for a while."""
+
+    from_s: float
+    until_s: float
+    """Just after the last moment (unix seconds) that it holds for."""
+    million_tokens: int
+    """Nanos for a million tokens of the dearest."""
+    flat: int
+    """Nanos for all the time that all of them may take."""
+
+    def cost(self, tokens: int, times: int) -> int:
+        """At least what the tariffs say of so many tokens, and of so many times the time."""
+        return tokens * self.million_tokens // _TOKENS + self.flat * times
+
+
 @dataclass(frozen=True, slots=True)
 class PriceList:
     """Every tariff that is known, by name. A name without one is *unpriced*, never free."""
@@ -73,6 +91,23 @@ class PriceList:
     def cost(self, uses: Sequence[Use], at_s: float) -> int | None:
         """Nanos for the work of all engines; `None` if one of them is unpriced."""
         return total(self.cost_each(uses, at_s))
+
+    def ceiling(self, names: Sequence[str], at_s: float, longest_us: int) -> Ceiling | None:
+        """A bound for engines that take at most so many microseconds each; `None` = unpriced.
+
+        Two nanos for each engine make up for what is rounded.
+        """
+        million_tokens, flat, from_s, until_s = 0, 0, -math.inf, math.inf
+        for name in names:
+            tariff = self.tariff(name, at_s)
+            if tariff is None:
+                return None
+            million_tokens = max(million_tokens, tariff.million_tokens)
+            flat += -(-tariff.hour * longest_us // _HOUR_US) + 2
+            from_s = max(from_s, tariff.from_s)
+            later = [one.from_s for one in self.tariffs[name] if one.from_s > at_s]
+            until_s = min([until_s, *later])
+        return Ceiling(from_s, until_s, million_tokens, flat)
 
     def unpriced(self, names: Sequence[str], at_s: float) -> tuple[str, ...]:
         """Those of `names` that have no price at a moment, in their order."""

@@ -7,10 +7,10 @@ to the event loop.
 
 from dataclasses import dataclass
 
-from gateway.ledger.budget import Admission, Claim, Held
+from gateway.ledger.budget import Admission, Held
 from gateway.ledger.store import Store
 from gateway.ledger.writer import Writer
-from policies.limits import NOTHING, Amounts
+from policies.limits import NOTHING, Amounts, Limits
 
 _IDLE_S = 1.0
 
@@ -20,24 +20,29 @@ class Block:
     """A lease and what is left of it."""
 
     asked: Admission
-    claim: Claim | None
-    """What was claimed first: others must have the same limits and windows."""
+    limits: Limits | None
+    """Of the key when it was claimed: others must have the same."""
+    held: Amounts
+    """What was leased."""
     tokens: int
     """Free; may fall below 0 when work takes more than its bound."""
     nanos: int
-    flying: int
-    """Requests that took from it and have not come back."""
-    flying_tokens: int
-    flying_nanos: int
+    from_s: float
     until_s: float
-    """The last moment to take from it, so that whoever takes is back before the lease ends."""
+    """The last moment to take from it, so that whoever takes is back before the lease ends, and
+    before the day does that it was claimed for."""
     used_s: float
     """When somebody last took from it."""
+    flying: int = 1
+    """Requests that took from it and have not come back."""
+    settled_tokens: int = 0
+    settled_nanos: int = 0
     retired: bool = False
 
     def in_flight(self) -> Amounts:
         """What is taken and has not come back."""
-        return Amounts(self.flying_tokens, 0, self.flying_nanos)
+        tokens = self.held.tokens - self.tokens - self.settled_tokens
+        return Amounts(tokens, 0, self.held.nanos - self.nanos - self.settled_nanos)
 
 
 class Blocks:
@@ -51,16 +56,17 @@ class Blocks:
 
     def add(self, asked: Admission, held: Held) -> Block:
         """The block of a lease that the store has granted; `asked` has taken its part already."""
-        own = NOTHING if asked.claim is None else asked.claim.amounts
+        claim, held_s = asked.claim, asked.lease_s - 2 * self._longest_s
+        own = NOTHING if claim is None else claim.amounts
+        until_s = asked.now_s + held_s
         block = Block(
             asked,
-            asked.claim,
+            None if claim is None else claim.limits,
+            held.amounts,
             tokens=held.amounts.tokens - own.tokens,
             nanos=held.amounts.nanos - own.nanos,
-            flying=1,
-            flying_tokens=own.tokens,
-            flying_nanos=own.nanos,
-            until_s=asked.now_s + asked.lease_s - 2 * self._longest_s,
+            from_s=asked.now_s,
+            until_s=until_s if claim is None else min(until_s, claim.windows.day_end_s),
             used_s=asked.now_s,
         )
         if held.amounts == own:
@@ -70,39 +76,39 @@ class Blocks:
             self._blocks[asked.key_id] = block
         return block
 
-    def take(self, key_id: str, claim: Claim, now_s: float) -> Block | None:
-        """The block that holds room for the claim; `None` = the store has to be asked."""
+    def take(self, key_id: str, limits: Limits, wanted: Amounts, now_s: float) -> Block | None:
+        """The block that holds room for what is wanted; `None` = the store has to be asked.
+
+        Escalations are asked about each time.
+        """
         block = self._blocks.get(key_id)
-        if block is None or (born := block.claim) is None:
+        if block is None:
             return None
-        limits, (tokens, escalations, nanos), windows = claim
-        if not (
-            born.limits is limits
-            and born.windows is windows
-            and block.asked.now_s <= now_s < block.until_s
-        ):
+        if block.limits is not limits or not block.from_s <= now_s < block.until_s:
             self.retire(key_id)
             return None
-        if tokens > block.tokens or nanos > block.nanos or escalations:
+        tokens, _, nanos = wanted
+        if tokens > block.tokens or nanos > block.nanos:
             return None
         block.tokens -= tokens
         block.nanos -= nanos
         block.flying += 1
-        block.flying_tokens += tokens
-        block.flying_nanos += nanos
         block.used_s = now_s
         return block
 
-    def back(self, block: Block, taken: Amounts, tokens: int, nanos: int) -> Amounts | None:
-        """A request used this much; what the lease is to hold from its charge on.
+    def back(
+        self, block: Block, taken: Amounts, tokens: int, nanos: int, requests: int = 1
+    ) -> Amounts | None:
+        """Requests used this much; what the lease is to hold from their charges on.
 
         `NOTHING` = it ends; `None` = it stays as it is.
         """
-        block.tokens += taken.tokens - tokens
-        block.nanos += taken.nanos - nanos
-        block.flying -= 1
-        block.flying_tokens -= taken.tokens
-        block.flying_nanos -= taken.nanos
+        taken_tokens, _, taken_nanos = taken
+        block.tokens += taken_tokens - tokens
+        block.settled_tokens += tokens
+        block.nanos += taken_nanos - nanos
+        block.settled_nanos += nanos
+        block.flying -= requests
         if not block.retired:
             return None
         return block.in_flight() if block.flying else NOTHING

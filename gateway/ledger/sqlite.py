@@ -5,8 +5,9 @@ A connection is used by one thread at a time; whoever needs another opens anothe
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +21,7 @@ from gateway.ledger.signal import ChangeSignal
 from gateway.ledger.sqlite_alarms import SqliteAlarms
 from gateway.ledger.sqlite_recent import recent
 from gateway.ledger.sqlite_reports import usage
-from gateway.ledger.store import Charge, Charged, KeptText, Replay, StoreError
+from gateway.ledger.store import Charge, Charged, KeptText, Replay, Row, StoreError
 from policies.limits import NOTHING, Amounts
 
 _BUSY_MS = 10_000
@@ -69,14 +70,14 @@ class SqliteStore(SqliteAlarms):
         except OSError as error:
             connection.close()
             raise StoreError(f"the ledger cannot be opened: {_reason(error)}") from error
-        self._charges: list[tuple[Charge, int, KeptText | None]] = []
+        self._added: list[tuple[Sequence[Row], int]] = []
 
     def transaction(self) -> AbstractContextManager[None]:
         """`BEGIN IMMEDIATE` … `COMMIT`; rolled back when anything inside raises."""
         return self._written()
 
     def spent(self, key_id: str, windows: Windows) -> tuple[Amounts, Amounts]:
-        if self._charges:  # of this transaction, not written yet
+        if self._added:  # of this transaction, not written yet
             self._before_commit()
         row = self._row(
             _SPENT,
@@ -104,45 +105,46 @@ class SqliteStore(SqliteAlarms):
         self._change("DELETE FROM leases WHERE lease_id = ?", (lease_id,))
 
     def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
-        if self._writing:
-            self._charges.append((charge, day_s, text))
-            return
+        row = _row_of(charge)
         with self._written():
-            self._charges.append((charge, day_s, text))
+            if text is None:
+                self._added.append(([row], day_s))
+                return
+            charge_id = self._execute(_CHARGES[1], row).lastrowid
+            kept = (charge_id, text.asked, text.answered, int(text.cut))
+            self._change("INSERT INTO texts VALUES (?, ?, ?, ?)", kept)
+            self._change(_BALANCE, (row[1], day_s, row[6], row[11], row[15] or 0))
+
+    def charge_rows(self, rows: Sequence[Row], day_s: int) -> None:
+        with self._written():
+            self._added.append((rows, day_s))
 
     def _before_commit(self) -> None:
         """Charges of one transaction are written together, in as few statements as possible.
 
         Each statement gives the interpreter's lock away; that costs more than the row.
         """
-        added, self._charges = self._charges, []
-        charges: list[Charge] = []
+        added, self._added = self._added, []
+        every: list[Row] = []
         sums: dict[tuple[str, int], list[int]] = {}
-        for charge, day_s, text in added:
-            if text is None:
-                charges.append(charge)
-            else:
-                self._add_with_text(charge, text)
-            found = sums.setdefault((charge.key_id, day_s), [0, 0, 0])
-            found[0] += charge.tokens
-            found[1] += charge.escalated
-            found[2] += charge.nanos or 0
+        for rows, day_s in added:
+            every += rows
+            key_id = None
+            for row in rows:
+                if row[1] != key_id:
+                    key_id = row[1]
+                    found = sums.setdefault((key_id, day_s), [0, 0, 0])
+                found[0] += row[6]
+                found[1] += row[11]
+                found[2] += row[15] or 0
         for key, amounts in sums.items():
             self._change(_BALANCE, (*key, *amounts))
-        for at in range(0, len(charges), _MOST_ROWS):
-            rows = charges[at : at + _MOST_ROWS]
-            values: list[str | int | float | None] = []
-            for charge in rows:
-                values += _row_of(charge)
-            self._change(_CHARGES[len(rows)], values)
-
-    def _add_with_text(self, charge: Charge, text: KeptText) -> None:
-        charge_id = self._execute(_CHARGES[1], _row_of(charge)).lastrowid
-        row = (charge_id, text.asked, text.answered, int(text.cut))
-        self._change("INSERT INTO texts VALUES (?, ?, ?, ?)", row)
+        for at in range(0, len(every), _MOST_ROWS):
+            part = every[at : at + _MOST_ROWS]
+            self._change(_CHARGES[len(part)], tuple(chain.from_iterable(part)))
 
     def _forget(self) -> None:
-        self._charges = []
+        self._added = []
 
     def replay(self, key_id: str, idempotency: bytes, now_s: float) -> Replay | None:
         row = self._row(
@@ -243,7 +245,7 @@ def _unusable() -> Iterator[None]:
         raise StoreError(f"the ledger cannot be used: {error}") from error
 
 
-def _row_of(charge: Charge) -> tuple[str | int | float | None, ...]:
+def _row_of(charge: Charge) -> Row:
     steps, tokens, busy_us = [], 0, 0
     for step in charge.steps:
         steps.append((step.engine, step.tokens, step.busy_us, step.nanos))

@@ -5,7 +5,7 @@ are called on the writer's thread or by the command line, never on an event loop
 seconds; money is in nanos, 1e-9 of the currency, always an `int`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -89,6 +89,17 @@ class Charge(NamedTuple):
         for step in self.steps:
             tokens += step.tokens
         return tokens
+
+
+Row: TypeAlias = tuple[
+    float, str, str, str | None, str, str, int, int, int, int, int, int, str | None, int, int,
+    int | None, str | None,
+]  # fmt: skip
+"""A charge as the ledger keeps it.
+
+at_s, key_id, request_id, model_asked, model_served, steps as JSON, tokens, busy_us, nouls, choices,
+scores, escalated, reasons as JSON, cached, status, nanos, price_version.
+"""
 
 
 class KeptText(NamedTuple):
@@ -215,6 +226,10 @@ class Store(Keys, DecisionLog, Reports, Protocol):
 
         A text is kept beside the row, and goes when the row does.
         """
+        ...
+
+    def charge_rows(self, rows: Sequence[Row], day_s: int) -> None:
+        """As `charge` of each; all of them belong to one day."""
         ...
 
     def recent(

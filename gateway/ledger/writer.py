@@ -2,7 +2,8 @@
 
 Work is a function of the store. `submit` waits for the commit, `post` does not: posted work is
 committed with the next group, at the latest after the interval. An event loop hands over whole
-groups, one system call for each: waking a thread costs more than a row.
+groups, one system call for each: waking a thread costs more than a row. Whoever has `gather` may
+put more work in a group just before it is handed over.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from gateway.ledger.rows import Rows
 from gateway.ledger.store import Store, StoreError
 
 _LOG = logging.getLogger("tiergate")
@@ -22,6 +24,11 @@ Work: TypeAlias = Callable[[Store], Any]
 
 _Item: TypeAlias = tuple[Work, asyncio.Future[Any] | None]
 """Work, and whoever waits for what it returns or raises."""
+
+
+def _nothing() -> None:
+    """There is no more."""
+
 
 _RETRY_S = 0.2
 _STUCK_S = 2.0
@@ -43,7 +50,10 @@ class Writer:
         self._interval_s = interval_s
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outbox: list[_Item] = []
+        self.gather: Callable[[], None] = _nothing
+        """Called on the event loop before a group is handed over; it may `put` more into it."""
         self._soon = False
+        """Whether somebody waits for the next group."""
         self._later: asyncio.TimerHandle | None = None
         self._overdue = False
         self._busy = False
@@ -71,19 +81,33 @@ class Writer:
             StoreError: the store cannot be written; nothing of `work` was.
             Exception: whatever else `work` raises; nothing of it was written then.
         """
-        if self._closed:
-            raise StoreError("the ledger is closed")
-        self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._outbox.append((work, future))
-        if not self._soon and not self._busy:
-            self._soon = True
-            self._loop.call_soon(self._hand_over)
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self.put(work, future)
+        self.hurry()
         return await future
 
     def post(self, work: Work) -> None:
         """Have `work` done soon, in the order of posting; it is tried until the store allows it."""
-        self._outbox.append((work, None))
+        self.put(work, None)
+        self.remind()
+
+    def put(self, work: Work, waiting: asyncio.Future[Any] | None) -> None:
+        """Work of the next group, whenever that is handed over; see `submit` and `post`."""
+        self._outbox.append((work, waiting))
+
+    def hurry(self) -> None:
+        """Somebody waits for the next group. Raises: StoreError: the ledger is closed."""
+        if self._soon:
+            return
+        if self._closed:
+            raise StoreError("the ledger is closed")
+        self._soon = True
+        if not self._busy:
+            self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._hand_over)
+
+    def remind(self) -> None:
+        """The next group is due after the interval."""
         if self._later is None:
             self._loop = asyncio.get_running_loop()
             self._later = self._loop.call_later(self._interval_s, self._due)
@@ -104,8 +128,11 @@ class Writer:
 
     def _hand_over(self) -> None:
         """Give the thread everything there is, unless it is still writing."""
+        if self._busy:
+            return
+        self.gather()
         self._soon = False
-        if self._busy or not self._outbox:
+        if not self._outbox:
             return
         self._busy, self._overdue = True, False
         self._handed_s = time.monotonic()
@@ -125,7 +152,7 @@ class Writer:
                 future.set_exception(outcome)
             else:
                 future.set_result(outcome)
-        if self._overdue or any(future is not None for _, future in self._outbox):
+        if self._overdue or self._soon:
             self._hand_over()
 
     def _run(self) -> None:
@@ -169,7 +196,11 @@ class Writer:
         except Exception as error:  # noqa: BLE001 - one item must not end the ledger
             if len(group) > 1:
                 return [outcome for item in group for outcome in self._write([item])]
-            if group[0][1] is None:
+            work, waiting = group[0]
+            if isinstance(work, Rows) and (parts := work.parts()):
+                found = self._write([(part, None) for part in parts])
+                return [next((one for one in found if isinstance(one, StoreError)), None)]
+            if waiting is None:
                 _LOG.error("an entry does not fit the ledger and is lost", exc_info=error)
             return [error]
         self._failing = False

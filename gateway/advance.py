@@ -1,0 +1,135 @@
+"""What a piece of work takes in advance, from the rate of tokens and from what is held already.
+
+Nearly every request comes this way, so what can be known beforehand is: a rough bound is good
+enough where there is plenty of room, and what was not needed comes back.
+"""
+
+import time
+from collections.abc import Callable
+
+from gateway.charging import Order, Terms, bound_of
+from gateway.decision import Decision, Spending
+from gateway.errors import Refusal
+from gateway.ledger.blocks import Block, Blocks
+from gateway.ledger.budget import Admission, Claim
+from gateway.ledger.writer import Writer
+from gateway.rates import Rates
+from policies.limits import NOTHING, Amounts
+from policies.pricing import Ceiling
+
+_PLENTY = 256
+"""How many times a rough bound has to fit into a minute's tokens to be good enough."""
+
+
+def _nothing() -> None:
+    """Nothing has ended."""
+
+
+class Work:
+    """One order on its way. What nobody has set yet is read from the class."""
+
+    paced = 0
+    """Tokens taken from the rate."""
+    claim: Claim | None = None
+    """What the store is asked for."""
+    asked: Admission | None = None
+    """What the store was asked to hold, so that it may do."""
+    block: Block | None = None
+    """Where `taken` was taken from."""
+    taken: Amounts = NOTHING
+    most_escalations: int | None = None
+    spent: Refusal | None = None
+    """For more questions going up than the budget has left."""
+    decision: Decision | None = None
+
+    def __init__(self, now_s: float) -> None:
+        self.now_s = now_s
+        self.spending = Spending()
+
+
+class Advances:
+    """Confined to the event loop."""
+
+    def __init__(self, writer: Writer, rates: Rates, terms: Terms) -> None:
+        self.blocks = Blocks(writer, terms.longest_s)
+        self._rates = rates
+        self._terms = terms
+        self._ceilings: dict[tuple[str, ...], Ceiling] = {}
+        self.returned: Callable[[], None] = _nothing
+        """Called before anything is refused: gives back what was taken for work that has ended."""
+
+    def reprice(self, terms: Terms) -> None:
+        """Prices have changed."""
+        self._terms = terms
+        self._ceilings = {}
+
+    def take(self, order: Order, sent_bytes: int, work: Work) -> bool:
+        """Take what the order needs; whether the store need not be asked.
+
+        Raises:
+            Refusal: 429 the rate of tokens, 503 a money budget and an engine without a price.
+        """
+        caller, alone = order.caller, order.idempotency_key is not None
+        inquiry, rough, most = order.inquiry, order.plan.rough, 0
+        if rough is not None and not inquiry.assets:
+            most = len(inquiry.questions) * (rough.each + rough.byte * sent_bytes)
+        tpm, exact = caller.limits.tpm, None
+        if tpm is not None:
+            tokens = most
+            if not 0 < most * _PLENTY <= tpm:
+                exact = self._bound(order, work.now_s)
+                tokens = exact.tokens
+                self.returned()  # near the limit every token counts
+            self._rates.take_tokens(caller, tokens, time.monotonic())
+            work.paced = tokens
+        if not caller.budgeted:
+            return not alone
+        if most and not alone and self._taken(order, most, work):
+            return True
+        self.returned()
+        if exact is None:
+            exact = self._bound(order, work.now_s)
+        windows = self._terms.calendar.windows(work.now_s)
+        work.claim = claim = Claim(caller.limits, exact, windows)
+        if alone or exact.escalations:
+            return False
+        work.taken = exact
+        work.block = self.blocks.take(caller.key_id, claim.limits, exact, work.now_s)
+        return work.block is not None
+
+    def back(self, order: Order, work: Work, tokens: int, nanos: int) -> tuple[int | None, Amounts]:
+        """The work used this much: the lease that changes with it, and what that holds then."""
+        if work.paced:
+            self._rates.give_back(order.caller, work.paced - tokens)
+        block = work.block
+        if block is not None:
+            left = self.blocks.back(block, work.taken, tokens, nanos)
+            return (None, NOTHING) if left is None else (block.asked.lease_id, left)
+        return (None, NOTHING) if work.asked is None else (work.asked.lease_id, NOTHING)
+
+    def _bound(self, order: Order, now_s: float) -> Amounts:
+        return bound_of(order, order.plan.readers, self._terms, now_s)
+
+    def _taken(self, order: Order, tokens: int, work: Work) -> bool:
+        """Take a rough bound, where there is room for it and nothing else to be counted."""
+        limits, readers, nanos = order.caller.limits, order.plan.readers, 0
+        if len(readers) > 1 and limits.counts_escalations:
+            return False
+        now_s = work.now_s
+        if limits.counts_money:
+            ceiling = self._ceilings.get(readers)
+            if ceiling is None or not ceiling.from_s <= now_s < ceiling.until_s:
+                ceiling = self._ceiling(readers, now_s)
+                if ceiling is None:
+                    return False
+            nanos = ceiling.cost(tokens, len(order.inquiry.questions))
+        work.taken = taken = Amounts(tokens, 0, nanos)
+        work.block = block = self.blocks.take(order.caller.key_id, limits, taken, now_s)
+        return block is not None
+
+    def _ceiling(self, readers: tuple[str, ...], now_s: float) -> Ceiling | None:
+        longest_us = round(self._terms.longest_s * 1e6)
+        found = self._terms.prices.ceiling(readers, now_s, longest_us)
+        if found is not None:
+            self._ceilings[readers] = found
+        return found
