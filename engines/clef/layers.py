@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engines.clef.attention import attended
 from engines.clef.delta import Signals
 from engines.clef.geometry import Rotary, Text
 from engines.clef.kernels import Kernels
@@ -32,7 +33,8 @@ class Stretch:
     ends: Tensor | None
     """int64[rows]: how many are no padding; `None` = all."""
     mask: Tensor | None
-    """bool[rows or 1, 1, tokens, keys]: what attends to what; `None` = plainly causal."""
+    """bool[rows, 1, tokens, keys]: what attends to what; `None` = plainly causal, the new tokens
+    being the last of all."""
 
 
 def turn(rotary: Rotary, positions: Tensor, dtype: torch.dtype) -> Turn:
@@ -110,7 +112,6 @@ class FullAttention(nn.Module):
         self.q_norm = ZeroCentredNorm(text.head_dim, text.epsilon)
         self.k_norm = ZeroCentredNorm(text.head_dim, text.epsilon)
         self._head_dim = text.head_dim
-        self._grouped = text.heads != text.kv_heads
 
     def forward(
         self, x: Tensor, stretch: Stretch, keys: Tensor | None, values: Tensor | None
@@ -123,14 +124,7 @@ class FullAttention(nn.Module):
         value = self.v_proj(x).view(shape).transpose(1, 2)
         if keys is not None and values is not None:
             key, value = torch.cat((keys, key), 2), torch.cat((values, value), 2)
-        seen = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=stretch.mask,
-            is_causal=stretch.mask is None and query.shape[2] > 1,
-            enable_gqa=self._grouped,
-        )
+        seen = attended(query, key, value, stretch.mask)
         seen = seen.transpose(1, 2).reshape(*x.shape[:2], -1)
         return self.o_proj(seen * torch.sigmoid(gate.reshape(seen.shape))), key, value
 

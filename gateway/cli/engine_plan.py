@@ -13,7 +13,7 @@ from gateway.cli.grammar import FINDING, OK, Commands, add_json
 from gateway.cli.screen import screen
 
 if TYPE_CHECKING:
-    from engines.clef.plan import Fit
+    from engines.clef.room import Fit
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "MIB": 1 << 20, "GIB": 1 << 30}
 _ROWS = {
@@ -21,8 +21,8 @@ _ROWS = {
     "tables_bytes": "embeddings and output rows",
     "head_bytes": "head",
     "tower_bytes": "vision tower",
-    "keys_bytes": "keys, values and the head's memory of one prompt",
-    "states_bytes": "states of one prompt",
+    "keys_bytes": "keys, values and the head's memory of one prompt, old and new",
+    "states_bytes": "states of one prompt, old and new",
     "chunk_bytes": "to compute one chunk, at most about",
     "runtime_bytes": "CUDA itself, about",
 }
@@ -50,7 +50,7 @@ def _bytes(text: str) -> int:
 
 def _plan(chosen: argparse.Namespace) -> int:
     """Print the plan; 1 when nothing fits."""
-    from engines.clef.plan import fits
+    from engines.clef.room import fits
     from engines.clef.settings import ClefSettings
 
     settings = ClefSettings(
@@ -74,6 +74,7 @@ def _line(fit: "Fit") -> dict[str, Any]:
         "fits": fit.left_bytes >= 0,
         "need": asdict(fit.need),
         "left_bytes": fit.left_bytes,
+        "room": asdict(fit.room),
         "cached_states_of_4000_tokens": fit.cached_states,
     }
 
@@ -88,6 +89,8 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     table.add_row(
         "prompts of that length fit", *("yes" if one.left_bytes >= 0 else "no" for one in found)
     )
+    table.add_row("tokens computed at once", *(_of_room(one, "batch_tokens") for one in found))
+    table.add_row("recorded at once", *(_of_room(one, "graph_tokens") for one in found))
     table.add_row(
         "states of 4,000 tokens the rest remembers", *(str(one.cached_states) for one in found)
     )
@@ -96,6 +99,10 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     console.print(table)
     if not any(one.left_bytes >= 0 for one in found):
         console.print("nothing fits; try --tables host, --images 0, or fewer tokens")
+
+
+def _of_room(fit: "Fit", name: str) -> str:
+    return f"{getattr(fit.room, name):,}" if fit.left_bytes >= 0 else "-"
 
 
 def _gb(count: int) -> str:

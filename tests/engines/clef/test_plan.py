@@ -1,20 +1,27 @@
 """The arithmetic of memory: exact where it counts tensors, and it decides what fits."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
+from engines.clef.backbone import stretch_of
+from engines.clef.layers import Turn
 from engines.clef.plan import (
     FLASH,
     FLASH_HEAD,
     FLASH_TOWER_WEIGHTS,
-    fits,
     key_bytes,
     memory_bytes,
     needed,
     state_bytes,
+    token_bytes,
 )
+from engines.clef.room import fits, shared_out
 from engines.clef.settings import ClefSettings
+
+from .unreal import META, Held, held_by_its_output, unreal_model
 
 SETTINGS = ClefSettings(Path("clef-flash"))
 GB = 1_000_000_000
@@ -52,6 +59,65 @@ def test_what_fits_on_a_card(
     found = [fit.precision for fit in fits(settings, card_gb * GB) if fit.left_bytes >= 0]
 
     assert found == precisions
+
+
+@pytest.mark.parametrize("linear", [True, False], ids=["linear attention", "full attention"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+def test_computing_a_token_takes_no_more_than_planned(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, linear: bool
+) -> None:
+    monkeypatch.setattr("engines.clef.layers.attended", held_by_its_output)
+    tokens, text = 1024, replace(FLASH, linear=(linear,) * 2)
+    model = unreal_model(text, dtype)
+    embedded = torch.empty(1, tokens, text.hidden, dtype=dtype, device=META)
+    place = torch.empty(1, tokens, text.rotary.dims, dtype=dtype, device=META)
+    stretch = stretch_of(Turn(place, place), [tokens - 5], None)
+
+    with torch.inference_mode(), Held() as held:
+        model.backbone(embedded, stretch, None, model.kernels)
+
+    planned = token_bytes(text, "fp32" if dtype == torch.float32 else "bf16") * tokens
+    assert held.most_bytes < planned
+    assert not linear or held.most_bytes > 0.7 * planned  # else the estimate is idle
+
+
+def test_rows_that_end_hold_the_keys_and_states_of_one_layer_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engines.clef.layers.attended", held_by_its_output)
+    rows, tokens = 32, 64
+    model = unreal_model()
+    embedded = torch.empty(rows, tokens, FLASH.hidden, dtype=torch.bfloat16, device=META)
+    place = torch.empty(rows, tokens, FLASH.rotary.dims, dtype=torch.bfloat16, device=META)
+    stretch = stretch_of(Turn(place, place), [tokens] * rows, None)
+    held = {}
+
+    for ends in (True, False):
+        with torch.inference_mode(), Held() as counted:
+            model.backbone(embedded, stretch, None, model.kernels, ends=ends)
+        held[ends] = counted.most_bytes
+
+    kept = rows * (state_bytes(FLASH, "bf16") + tokens * key_bytes(FLASH, "bf16"))
+    assert held[False] - held[True] > 0.8 * kept
+
+
+def test_what_is_left_is_shared_out_and_never_given_twice() -> None:
+    for card_gb in (23, 24, 32, 48, 80):
+        for fit in fits(SETTINGS, card_gb * GB):
+            room = fit.room
+            extra = max(0, room.batch_tokens - SETTINGS.chunk_tokens) + room.graph_tokens
+            given = extra * token_bytes(FLASH, fit.precision)
+            given += room.openings_bytes + room.prefix_bytes + room.graph_bytes
+            assert 0.9 * fit.left_bytes < given <= fit.left_bytes
+            assert SETTINGS.chunk_tokens <= room.batch_tokens <= SETTINGS.batch_tokens
+
+
+def test_nothing_is_given_where_nothing_is_left() -> None:
+    room = shared_out(-GB, FLASH, SETTINGS)
+
+    assert room.batch_tokens == SETTINGS.chunk_tokens
+    assert (room.openings_bytes, room.prefix_bytes) == (0, 0)
+    assert (room.graph_bytes, room.graph_tokens) == (0, 0)
 
 
 def test_shorter_chunks_take_less_memory() -> None:

@@ -12,6 +12,7 @@ from engines.clef.prefixes import Prefixes
 from engines.clef.prompt import Limits, Prompt, Subject, prompt
 from engines.clef.reader import Logits, Reader
 from engines.clef.rendering import worded
+from engines.clef.room import unlimited
 from engines.clef.settings import ClefSettings
 from engines.clef.steps import Row, Steps
 from engines.clef.tokens import Tokens
@@ -167,3 +168,42 @@ def test_the_output_layer_is_never_multiplied(model: Model) -> None:
     products = [one for one in modules if isinstance(one, torch.nn.Linear)]
 
     assert all(one.out_features != model.words.rows.shape[0] for one in products)
+
+
+def test_states_are_read_in_groups_that_memory_has_room_for(
+    reads: Reads, model: Model, mixed: list[Prompt], plain: list[Logits]
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32", prefix_from_tokens=1)
+    whole = Reader(model, settings, Prefixes(0))
+    size = max(whole._bytes(one.opening) for one in mixed)
+    narrow = replace(unlimited(settings), openings_bytes=size // 2)
+    reader = Reader(model, settings, Prefixes(0), room=narrow)
+
+    groups = [
+        {mixed[at].opening.key: whole._bytes(mixed[at].opening) for at in group}
+        for group in reader._groups(mixed)
+    ]
+
+    assert [len(sizes) for sizes in groups] == [2, 1, 1]
+    assert sum(groups[0].values()) <= narrow.openings_bytes
+    assert list(whole._groups(mixed)) == [list(range(len(mixed)))]
+    assert apart(reader.logits(mixed), plain) < 1e-4
+
+
+def test_a_batch_is_no_larger_than_memory_has_room_for(
+    model: Model, mixed: list[Prompt], plain: list[Logits], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32")
+    narrow = replace(unlimited(settings), batch_tokens=700)
+    own, sizes = Steps.ask, []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> None:
+        sizes.append(len(rows) * max(len(row.ids) for row in rows))
+        own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "ask", counting)
+
+    found = Reader(model, settings, Prefixes(0), room=narrow).logits(mixed)
+
+    assert max(sizes) <= 700
+    assert apart(found, plain) < 1e-4
