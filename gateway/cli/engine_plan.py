@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_json
 from gateway.cli.screen import screen
+from gateway.config_clef import ClefEngineSection
 
 if TYPE_CHECKING:
     from engines.clef.room import Fit
@@ -33,9 +35,15 @@ def add_to(actions: Commands) -> None:
     action = actions.add_parser("plan", help="what a model needs on a card, and what fits")
     action.add_argument("engine", choices=("clef-flash",))
     action.add_argument("--gpu", type=_bytes, metavar="24GB", required=True, help="memory it has")
-    action.add_argument("--max-tokens", type=int, default=16_384, help="longest prompt")
-    action.add_argument("--chunk-tokens", type=int, default=2048, help="computed at once")
-    action.add_argument("--images", type=int, default=4, help="0 = without the vision tower")
+    action.add_argument(
+        "--max-tokens", type=_of("max_tokens"), default=16_384, metavar="N", help="longest prompt"
+    )
+    action.add_argument(
+        "--chunk-tokens", type=_of("chunk_tokens"), default=2048, metavar="N", help="read at once"
+    )
+    action.add_argument(
+        "--images", type=_of("max_images"), default=4, metavar="N", help="0 = no vision tower"
+    )
     action.add_argument("--tables", choices=("device", "host"), default="device")
     add_json(action)
     action.set_defaults(act=_plan)
@@ -46,6 +54,24 @@ def _bytes(text: str) -> int:
     if found is None or (found[2] or "") not in _UNITS:
         raise argparse.ArgumentTypeError(f"'{text}' is no size; give 24GB or 24GiB")
     return int(float(found[1]) * _UNITS[found[2] or ""])
+
+
+def _of(setting: str) -> Callable[[str], int]:
+    """A number within the bounds of that setting of an engine."""
+
+    def number(text: str) -> int:
+        try:
+            section = ClefEngineSection.model_validate(
+                {"kind": "clef", "path": "-", setting: int(text)}
+            )
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is no value of {setting}; see docs/configuration.md"
+            ) from error
+        found: int = getattr(section, setting)
+        return found
+
+    return number
 
 
 def _plan(chosen: argparse.Namespace) -> int:
