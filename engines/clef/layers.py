@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from engines.clef.attention import attended
 from engines.clef.delta import Signals
+from engines.clef.eight import products
 from engines.clef.geometry import Rotary, Text
 from engines.clef.kernels import Kernels
 
@@ -63,9 +64,8 @@ class ZeroCentredNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape and data type."""
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._epsilon)
-        return (wide * (1.0 + self.weight.float())).to(x.dtype)
+        gain = 1.0 + self.weight.float()
+        return functional.rms_norm(x.float(), gain.shape, gain, self._epsilon).to(x.dtype)
 
 
 class GatedNorm(nn.Module):
@@ -78,9 +78,7 @@ class GatedNorm(nn.Module):
 
     def forward(self, x: Tensor, gate: Tensor) -> Tensor:
         """The same shape and data type as `x`."""
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._epsilon)
-        gained = self.weight * wide.to(x.dtype)
+        gained = self.weight * functional.rms_norm(x, self.weight.shape, None, self._epsilon)
         return (gained * functional.silu(gate.float())).to(x.dtype)
 
 
@@ -95,7 +93,8 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        down: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        gate, up = products(x, self.gate_proj, self.up_proj)
+        down: Tensor = self.down_proj(functional.silu(gate) * up)
         return down
 
 
@@ -118,10 +117,11 @@ class FullAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs like `x`, and all keys and values, those from before first."""
         shape = (*x.shape[:2], -1, self._head_dim)
-        query, gate = self.q_proj(x).view(*x.shape[:2], -1, 2 * self._head_dim).chunk(2, -1)
+        both, key, value = products(x, self.q_proj, self.k_proj, self.v_proj)
+        query, gate = both.view(*x.shape[:2], -1, 2 * self._head_dim).chunk(2, -1)
         query = _turned(self.q_norm(query).transpose(1, 2), stretch.turn)
-        key = _turned(self.k_norm(self.k_proj(x).view(shape)).transpose(1, 2), stretch.turn)
-        value = self.v_proj(x).view(shape).transpose(1, 2)
+        key = _turned(self.k_norm(key.view(shape)).transpose(1, 2), stretch.turn)
+        value = value.view(shape).transpose(1, 2)
         if keys is not None and values is not None:
             key, value = torch.cat((keys, key), 2), torch.cat((values, value), 2)
         seen = attended(query, key, value, stretch.mask)
@@ -153,7 +153,8 @@ class LinearAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs like `x`, the convolution's last inputs, the memory after the last token."""
         text = self._text
-        mixed = torch.cat((convolved, self.in_proj_qkv(x).transpose(1, 2)), 2)
+        mixed, gate = products(x, self.in_proj_qkv, self.in_proj_z)
+        mixed = torch.cat((convolved, mixed.transpose(1, 2)), 2)
         smooth = kernels.convolve(mixed, self.conv1d.weight).transpose(1, 2)
         sizes = [text.key_heads * text.key_dim] * 2 + [text.value_heads * text.value_dim]
         query, key, value = torch.split(smooth, sizes, -1)
@@ -165,8 +166,8 @@ class LinearAttention(nn.Module):
         value = value.reshape(*x.shape[:2], text.value_heads, text.value_dim)
         decay, rate = self._pace(x, stretch.valid)
         output, memory = kernels.rule(Signals(query, key, value, decay, rate), memory)
-        gate = self.in_proj_z(x).reshape(output.shape)
-        out = self.out_proj(self.norm(output, gate).reshape(*x.shape[:2], -1))
+        normed = self.norm(output, gate.reshape(output.shape))
+        out = self.out_proj(normed.reshape(*x.shape[:2], -1))
         return out, _last(mixed, stretch.ends, text.kernel - 1), memory
 
     def _pace(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:

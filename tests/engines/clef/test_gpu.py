@@ -11,6 +11,7 @@ from torch import Tensor
 from engines.clef.attention import attended
 from engines.clef.checkpoint import Checkpoint
 from engines.clef.delta import Signals, delta_rule
+from engines.clef.eight import EightBitLinear
 from engines.clef.kernels import (
     convolved,
     fused_convolve,
@@ -21,6 +22,7 @@ from engines.clef.kernels import (
 from engines.clef.model import opened
 from engines.clef.plan import FLASH, GIB, token_bytes
 from engines.clef.prefixes import Prefixes
+from engines.clef.quantised import multiplies
 from engines.clef.reader import Logits, Reader
 from engines.clef.room import unlimited
 from engines.clef.settings import ClefSettings, Precision
@@ -122,6 +124,22 @@ def signals(rows: int, tokens: int) -> tuple[Signals, Tensor]:
     return Signals(query, key, value, decay, normal(*shape).sigmoid()), memory.expand(
         rows, -1, -1, -1
     )
+
+
+@pytest.mark.parametrize("tokens", [1, 5, 334, 2048])
+def test_products_in_fp8_are_those_of_the_rounded_numbers(tokens: int) -> None:
+    if not multiplies(GPU):
+        pytest.skip("this card does not multiply in FP8")
+    draw = torch.Generator().manual_seed(tokens)
+    linear = EightBitLinear(torch.randn(1024, 512, generator=draw).to(torch.bfloat16))
+    x = torch.randn(1, tokens, 512, generator=draw).to(torch.bfloat16)
+    x[:, -1] = 0
+    expected = linear(x)
+
+    found = linear.to(GPU)(x.to(GPU)).cpu()
+
+    assert found.isfinite().all()
+    assert (found - expected).norm() <= 0.02 * expected.norm()
 
 
 @pytest.mark.parametrize(("rows", "tokens"), [(1, 1), (1, 64), (3, 65), (1, 2048)])

@@ -8,7 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from bench.clef.clocks import operations
+from engines.clef.backbone import stretch_of
 from engines.clef.graphs import Recorder, Recording, Work
+from engines.clef.layers import Turn
 from engines.clef.plan import FLASH, GIB
 from engines.clef.prefixes import Prefixes
 from engines.clef.prompt import Asked, Opening, Prompt
@@ -19,6 +22,8 @@ from engines.clef.settings import ClefSettings
 from .golden import TINY
 from .unreal import FromTheHost, NoWaits, unreal_model
 
+LEAST = 112
+"""Operations of one layer of either kind, with MLPs and the final norm, without the delta rule."""
 TEXT = replace(FLASH, linear=(True, False))
 
 
@@ -112,3 +117,17 @@ def test_a_tensor_of_the_host_would_be_noticed() -> None:
 
     with pytest.raises(AssertionError, match="of the host"):
         checked(work, [torch.ones(2, device="meta")])
+
+
+def test_a_forward_has_no_more_operations_than_it_was_brought_down_to() -> None:
+    """Each is at least one kernel, and a kernel is what a short prompt waits for."""
+    model = unreal_model(replace(FLASH, linear=(True, False)))
+    embedded = torch.empty(1, 64, FLASH.hidden, dtype=torch.bfloat16, device="meta")
+    place = torch.empty(1, 64, FLASH.rotary.dims, dtype=torch.bfloat16, device="meta")
+    stretch = stretch_of(Turn(place, place), [60], None, always=True)
+    rule = replace(model.kernels, rule=lambda signals, memory: (signals.value, memory))
+
+    with torch.inference_mode():
+        count = operations(lambda: model.backbone(embedded, stretch, None, rule, ends=True))
+
+    assert count <= LEAST
