@@ -56,6 +56,11 @@ class Recorder:
         """Held by all recordings now."""
         return int(self._kept.currsize)
 
+    @property
+    def max_bytes(self) -> int:
+        """The most that they may hold together."""
+        return int(self._kept.maxsize)
+
     def run(self, name: str, work: Work, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """What the work makes of the inputs.
 

@@ -30,8 +30,6 @@ Logits = tuple[tuple[float, ...], ...]
 
 _KEYS_PER_TOKEN = 8
 """Keys that rows of one batch may attend to, in times of the batch's tokens."""
-_MIXED_KEYS_PER_TOKEN = 2
-"""The same where they are those of several states, which takes a mask and more memory each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +217,20 @@ class Reader:
             tokens = len(rows) * max(each.tokens for each in rows)
             keys = len(rows) * max(each.keys for each in rows)
             mixed = bool(batch) and (batch[0].prefix is None) != (one.prefix is None)
-            shared = all(each.prefix is one.prefix for each in batch)
-            most_keys = (_KEYS_PER_TOKEN if shared else _MIXED_KEYS_PER_TOKEN) * budget
-            if batch and (alone or mixed or tokens > budget or keys > most_keys):
+            much = tokens > budget or keys > _KEYS_PER_TOKEN * budget or not self._holds(rows)
+            if batch and (alone or mixed or much):
                 yield batch
                 batch = []
             batch.append(one)
         if batch:
             yield batch
+
+    def _holds(self, rows: Sequence[_Asking]) -> bool:
+        """Whether there is room for their openings beside each other, if they are several."""
+        prefixes = [one.prefix for one in rows if one.prefix is not None]
+        if all(one is prefixes[0] for one in prefixes):
+            return True  # one that all share is not copied
+        return len(prefixes) * max(one.bytes for one in prefixes) <= self._room.openings_bytes
 
     def _asked(self, batch: Sequence[_Asking]) -> list[Logits]:
         prompts = [one.prompt for one in batch]

@@ -127,7 +127,11 @@ class Replay:
     def _small(self, embedded: Tensor, past: Past | None) -> bool:
         """Whether it is to be recorded; what is remembered before it, if anything, counts too."""
         rows, tokens = self._padded_size(embedded)
-        return self._fits(rows, tokens, tokens + (past.width if past else 0))
+        if past is None:
+            return self._fits(rows, tokens, tokens)
+        most = 0 if self._recorder is None else self._recorder.max_bytes
+        copied = past.bytes // len(past.lengths) * rows
+        return copied <= most and self._fits(rows, tokens, tokens + past.width)
 
     def _fits(self, rows: int, tokens: int, keys: int) -> bool:
         """Whether launching counts, and copying the keys does not."""

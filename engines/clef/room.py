@@ -22,8 +22,9 @@ from engines.clef.settings import ClefSettings, Precision
 
 _OPENINGS_BYTES = 2 << 30
 _GRAPH_BYTES = 1 << 30
-_SHARE = 6
-"""Batches, states of one call and recordings get at most one part in so many each."""
+_SHARE = 8
+"""Batches and recordings get at most one part in so many each; states of one call as much twice,
+once as they are kept and once beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Room:
     batch_tokens: int
     """Of all rows that are computed together."""
     openings_bytes: int
-    """Of states that are read for the questions of one call and not remembered."""
+    """Of states that are read for the questions of one call, and again of those whose questions
+    are computed together."""
     prefix_bytes: int
     """Of states that are remembered."""
     graph_bytes: int
@@ -87,7 +89,7 @@ def shared_out(left_bytes: int, text: Text, settings: ClefSettings) -> Room:
     openings = min(_OPENINGS_BYTES, share)
     recorded = min(MOST_TOKENS, share // 2 // per_token) if settings.graphs else 0
     recordings = min(_GRAPH_BYTES, share // 2) if settings.graphs else 0
-    taken = (max(0, batch - chunk) + recorded) * per_token + openings + recordings
+    taken = (max(0, batch - chunk) + recorded) * per_token + 2 * openings + recordings
     prefixes = min(settings.prefix_cache_bytes, max(0, left_bytes - taken))
     return Room(batch, openings, prefixes, recordings, recorded)
 

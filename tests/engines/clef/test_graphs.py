@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.clef import exclusive
+from engines.clef import exclusive, replay
 from engines.clef.graphs import CudaGraphs, Recorder, Recording, Work, up, up_to_power
 from engines.clef.model import Model
 from engines.clef.plan import GIB
@@ -250,6 +250,23 @@ def test_what_is_large_is_not_recorded(model: Model, tokens: Tokens) -> None:
 
     assert furthest(found, case.fp32) < 1e-4
     assert recorder.recorded == 0
+
+
+def test_a_past_that_no_recording_may_hold_is_not_even_copied(
+    model: Model, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("copied")
+
+    recorder = Recorder(frozen, 20_000)
+    monkeypatch.setattr(replay, "_widened", never)
+    case = next(case for case in CASES if case.name == "basic")
+
+    found = reader(model, recorder, prefix_from_tokens=1, cache_from_tokens=1).logits(
+        [case.prompt(tokens)]
+    )[0]
+
+    assert furthest(found, case.fp32) < 1e-4
 
 
 def test_sizes_go_up_to_their_bucket() -> None:

@@ -207,3 +207,27 @@ def test_a_batch_is_no_larger_than_memory_has_room_for(
 
     assert max(sizes) <= 700
     assert apart(found, plain) < 1e-4
+
+
+def test_states_beside_each_other_are_no_more_than_memory_has_room_for(
+    model: Model, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32", prefix_from_tokens=1)
+    asked = prompts(tokens, [30, 31, 32], asked=2)
+    whole = Reader(model, settings, Prefixes(0))
+    size = max(whole._bytes(one.opening) for one in asked)
+    narrow = replace(unlimited(settings), openings_bytes=3 * size)
+    own, sizes = Steps.ask, []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> None:
+        sizes.append(len(rows))
+        own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "ask", counting)
+
+    found = Reader(model, settings, Prefixes(0), room=narrow).logits(asked)
+
+    assert max(sizes) in (2, 3)
+    sizes.clear()
+    assert apart(found, whole.logits(asked)) < 1e-4
+    assert sizes == [6]
