@@ -107,7 +107,7 @@ class Backbone(nn.Module):
         """The past of rows that have none."""
         text, count = self.text, embedded.shape[0]
         layers = sum(text.linear)
-        last = embedded.new_zeros(count, text.channels, text.kernel - 1)
+        last = embedded.new_zeros(count, text.kernel - 1, text.channels)
         shape = (count, text.value_heads, text.key_dim, text.value_dim)
         memory = torch.zeros(shape, dtype=torch.float32, device=embedded.device)
         return Past((), (), (), (last,) * layers, (memory,) * layers)

@@ -154,8 +154,8 @@ class LinearAttention(nn.Module):
         """Outputs like `x`, the convolution's last inputs, the memory after the last token."""
         text = self._text
         mixed, gate = products(x, self.in_proj_qkv, self.in_proj_z)
-        mixed = torch.cat((convolved, mixed.transpose(1, 2)), 2)
-        smooth = kernels.convolve(mixed, self.conv1d.weight).transpose(1, 2)
+        mixed = torch.cat((convolved, mixed), 1)
+        smooth = kernels.convolve(mixed, self.conv1d.weight)
         sizes = [text.key_heads * text.key_dim] * 2 + [text.value_heads * text.value_dim]
         query, key, value = torch.split(smooth, sizes, -1)
         repeat = text.value_heads // text.key_heads
@@ -183,9 +183,9 @@ class LinearAttention(nn.Module):
 def _last(mixed: Tensor, ends: Tensor | None, count: int) -> Tensor:
     """The `count` inputs before each row's end; `mixed` has `count` from before in front."""
     if ends is None:
-        return mixed[:, :, -count:].contiguous()
+        return mixed[:, -count:].clone()
     places = ends[:, None] + torch.arange(count, device=mixed.device)
-    return mixed.gather(2, places[:, None].expand(-1, mixed.shape[1], -1))
+    return mixed.gather(1, places[..., None].expand(-1, -1, mixed.shape[2]))
 
 
 def _turned(x: Tensor, turn: Turn) -> Tensor:

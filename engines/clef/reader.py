@@ -167,7 +167,8 @@ class Reader:
         return found
 
     def _worth_keeping(self, opening: Opening) -> bool:
-        return len(opening.ids) >= self._settings.cache_from_tokens
+        long_enough = len(opening.ids) >= self._settings.cache_from_tokens
+        return long_enough and self._bytes(opening) <= self._prefixes.max_bytes
 
     def _worth_sharing(self, opening: Opening, askers: int) -> bool:
         """In deterministic mode how many ask must make no difference."""

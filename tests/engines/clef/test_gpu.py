@@ -163,7 +163,7 @@ def test_the_fused_convolution_is_the_plain_one_at_full_size(tokens: int) -> Non
         pytest.skip("causal-conv1d is not installed")
     convolve = trusted_convolve(fused_convolve, GPU)
     assert convolve is not convolved
-    inputs = torch.randn(2, FLASH.channels, 3 + tokens, device=GPU, dtype=torch.bfloat16)
+    inputs = torch.randn(2, 3 + tokens, FLASH.channels, device=GPU, dtype=torch.bfloat16)
     weight = torch.randn(FLASH.channels, 1, FLASH.kernel, device=GPU, dtype=torch.bfloat16)
 
     assert torch.allclose(convolve(inputs, weight), convolved(inputs, weight), atol=0.05, rtol=0.02)

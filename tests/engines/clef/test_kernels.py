@@ -60,7 +60,8 @@ def causal_conv1d_fn(
     final_states_out=None, activation=None,
 ):
     assert x.dim() == 3 and weight.dim() == 2 and weight.shape[0] == x.shape[1]
-    assert x.stride(1) == 1 or x.stride(2) == 1
+    assert x.stride(1) == 1, "channels next to each other"
+    assert x.shape[1] % 8 == x.stride(2) % 8 == x.stride(0) % 8 == 0
     padded = torch.nn.functional.pad(x, (weight.shape[1] - 1, 0))
     out = torch.nn.functional.conv1d(padded, weight[:, None], groups=x.shape[1])
     return torch.nn.functional.silu(out) if activation == "silu" else out
@@ -143,7 +144,7 @@ def test_a_package_that_cannot_be_imported_is_told_and_left_alone(
 
 def test_a_convolution_that_is_shifted_is_left_alone() -> None:
     def shifted(inputs: Tensor, weight: Tensor) -> Tensor:
-        return convolved(inputs, weight).roll(1, 2)
+        return convolved(inputs, weight).roll(1, 1)
 
     assert trusted_convolve(lambda: shifted, CPU) is convolved
 

@@ -1,5 +1,6 @@
 """The arithmetic of memory: exact where it counts tensors, and it decides what fits."""
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,3 +125,25 @@ def test_shorter_chunks_take_less_memory() -> None:
     short = ClefSettings(Path("clef-flash"), chunk_tokens=512)
 
     assert fits(short, 24 * GB)[0].left_bytes > fits(SETTINGS, 24 * GB)[0].left_bytes
+
+
+def test_the_documented_cards_are_what_the_plan_says() -> None:
+    page = (Path(__file__).parents[3] / "docs/engines/clef.md").read_text("utf-8")
+    table = page[page.index("| card | precision |") :].split("\n\n", 1)[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) >= 5
+
+    for card, precision, said, _, at_once, left in rows:
+        options = {} if said == "as they are" else tomllib.loads("\n".join(said.split("`")[1::2]))
+        settings = replace(SETTINGS, **options)
+        (found,) = (
+            fit
+            for fit in fits(settings, int(card.removesuffix(" GB")) * GB)
+            if fit.precision == precision.split(" or ")[0]
+        )
+        assert found.left_bytes >= 0, card
+        assert at_once == f"{found.room.batch_tokens:,} tokens"
+        states = int(left.split(", ")[1].split(" states")[0])
+        gigabytes = float(left.split(" GB")[0])
+        assert states == found.cached_states
+        assert gigabytes == pytest.approx(found.room.prefix_bytes / GB, rel=0.05)

@@ -231,3 +231,26 @@ def test_states_beside_each_other_are_no_more_than_memory_has_room_for(
     sizes.clear()
     assert apart(found, whole.logits(asked)) < 1e-4
     assert sizes == [6]
+
+
+@pytest.mark.parametrize(("room_bytes", "reads_of_one"), [(1 << 30, 2), (1000, 1)])
+def test_a_state_that_cannot_be_remembered_is_read_in_one_go_with_its_question(
+    reads: Reads,
+    tokens: Tokens,
+    monkeypatch: pytest.MonkeyPatch,
+    room_bytes: int,
+    reads_of_one: int,
+) -> None:
+    own = Steps._all_but_the_last
+    read: list[int] = []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> Any:
+        read.append(len(rows))
+        return own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "_all_but_the_last", counting)
+    reader = reads(cache_from_tokens=1, prefix_from_tokens=1, prefix_cache_bytes=room_bytes)
+
+    reader.logits(prompts(tokens, [60], asked=1))
+
+    assert len(read) == reads_of_one
