@@ -236,6 +236,7 @@ class ClefEngine(Engine[_Piece]):
             model=f"{settings.path.resolve().name}-{settings.precision}",
             digest=digest.hexdigest(),
             max_tokens=self._limits.max_tokens,
+            device=torch.device(settings.device).type,
             images=self._sight is not None,
             joint=settings.reading == "joint",
             native_confidence="top",
