@@ -165,13 +165,16 @@ class ClefEngine(Engine[_Piece]):
         relieve()  # what loading took in passing
         room = room_on(model.device, self._checkpoint.text, self._checkpoint.head, self._settings)
         prefixes = Prefixes(room.prefix_bytes)
+        plain = Reader(model, replace(self._settings, graphs=False), prefixes, room=room)
         reader = Reader(model, self._settings, prefixes, room=room)
-        reader.logits([self._first()])
+        for each in (plain, reader):  # of any length, and of those that are recorded
+            each.logits([self._first()])
         prefixes.clear()
         return _Loaded(reader, prefixes)
 
     def _first(self) -> Prompt:
-        """Read before anybody asks: kernels are compiled, or a device shows that it cannot."""
+        """Read before anybody asks: kernels are compiled, which may take longer than a caller
+        waits, or a device shows that it cannot."""
         subject = Subject(self._tokens.state("Ready?", self._limits.max_tokens), ())
         limits = Limits(self._checkpoint.text.positions, None, truncate=False)
         return prompt(self._tokens, subject, {self._neutral: worded(Noul("?"))}, limits)

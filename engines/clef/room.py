@@ -1,5 +1,6 @@
 """How the memory of a device that weights leave free is shared out; what has to fit comes first."""
 
+import logging
 import sys
 from dataclasses import dataclass, replace
 
@@ -19,6 +20,8 @@ from engines.clef.plan import (
     token_bytes,
 )
 from engines.clef.settings import ClefSettings, Precision
+
+_log = logging.getLogger("tiergate.clef")
 
 _OPENINGS_BYTES = 2 << 30
 _GRAPH_BYTES = 1 << 30
@@ -100,4 +103,14 @@ def room_on(device: torch.device, text: Text, head: Head, settings: ClefSettings
         return unlimited(settings)
     free_bytes, _ = torch.cuda.mem_get_info(device)
     need: Need = needed(text, head, 0, settings)
-    return shared_out(free_bytes - need.work_bytes, text, settings)
+    room = shared_out(free_bytes - need.work_bytes, text, settings)
+    if room != unlimited(settings):
+        _log.info(
+            "%s has room for %d tokens at once, %.1f GB of remembered states and recordings of "
+            "%d tokens; the settings allow more",
+            device,
+            room.batch_tokens,
+            room.prefix_bytes / 1e9,
+            room.graph_tokens,
+        )
+    return room

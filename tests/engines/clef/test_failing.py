@@ -233,3 +233,19 @@ def test_weights_that_are_not_finite_are_counted_and_not_remembered(
     assert engine.health.counts["not finite"] == 1
     with engine._keeper.using() as loaded:
         assert loaded.prefixes.bytes == 0
+
+
+def test_what_is_recorded_and_what_is_not_is_read_before_anybody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, read = Reader.logits, []
+
+    def logits(reader: Reader, prompts: Sequence[Prompt]) -> list[Logits]:
+        read.append(reader._settings.graphs)
+        return own(reader, prompts)
+
+    monkeypatch.setattr(Reader, "logits", logits)
+
+    tiny_engine()
+
+    assert read == [False, True]

@@ -1,5 +1,6 @@
 """The arithmetic of memory: exact where it counts tensors, and it decides what fits."""
 
+import logging
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from engines.clef.plan import (
     state_bytes,
     token_bytes,
 )
-from engines.clef.room import fits, shared_out
+from engines.clef.room import fits, room_on, shared_out, unlimited
 from engines.clef.settings import ClefSettings
 
 from .unreal import META, Held, held_by_its_output, unreal_model
@@ -119,6 +120,23 @@ def test_nothing_is_given_where_nothing_is_left() -> None:
     assert room.batch_tokens == SETTINGS.chunk_tokens
     assert (room.openings_bytes, room.prefix_bytes) == (0, 0)
     assert (room.graph_bytes, room.graph_tokens) == (0, 0)
+
+
+def test_a_device_that_has_less_room_than_the_settings_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    free_gb = [3.0]
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (int(free_gb[0] * GB), 24 * GB))
+
+    with caplog.at_level(logging.INFO, "tiergate.clef"):
+        small = room_on(torch.device("cuda"), FLASH, FLASH_HEAD, SETTINGS)
+        free_gb[0] = 120.0
+        large = room_on(torch.device("cuda"), FLASH, FLASH_HEAD, SETTINGS)
+
+    assert small.batch_tokens < SETTINGS.batch_tokens
+    assert large == unlimited(SETTINGS)
+    assert len(caplog.messages) == 1
+    assert f"room for {small.batch_tokens} tokens" in caplog.text
 
 
 def test_shorter_chunks_take_less_memory() -> None:
