@@ -15,6 +15,7 @@ from engines.clef.layers import (
     Stretch,
     Turn,
     ZeroCentredNorm,
+    last_of,
 )
 from engines.clef.past import Past
 
@@ -43,10 +44,10 @@ class Layer(nn.Module):
     def linear(
         self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states, last inputs, memory; see `LinearAttention`."""
+        """Hidden states, the convolution's inputs, memory; see `LinearAttention`."""
         normed = self.input_layernorm(x)
-        seen, convolved, memory = self.linear_attn(normed, stretch, kernels, convolved, memory)
-        return self._fed(x + seen), convolved, memory
+        seen, mixed, memory = self.linear_attn(normed, stretch, kernels, convolved, memory)
+        return self._fed(x + seen), mixed, memory
 
     def _fed(self, x: Tensor) -> Tensor:
         fed: Tensor = x + self.mlp(self.post_attention_layernorm(x))
@@ -88,11 +89,12 @@ class Backbone(nn.Module):
             assert isinstance(layer, Layer)  # a ModuleList forgets what it holds
             if layer.is_linear:
                 state = before.convolved[linear], before.memories[linear]
-                x, last, memory = layer.linear(x, stretch, kernels, *state)
+                x, mixed, memory = layer.linear(x, stretch, kernels, *state)
                 linear += 1
                 if not ends:
-                    convolved.append(last)
+                    convolved.append(last_of(mixed, stretch.ends, self.text.kernel - 1))
                     memories.append(memory)
+                del mixed  # as long as the tokens, and not to be held through the next layer
             else:
                 earlier = (past.keys[full], past.values[full]) if past else (None, None)
                 x, key, value = layer.full(x, stretch, *earlier)

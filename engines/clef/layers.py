@@ -61,11 +61,14 @@ class ZeroCentredNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(size))
         self._epsilon = epsilon
+        self._gain: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape and data type."""
-        gain = 1.0 + self.weight.float()
-        return functional.rms_norm(x.float(), gain.shape, gain, self._epsilon).to(x.dtype)
+        """The same shape and data type. The weight does not change after the first time."""
+        if self._gain is None:
+            self._gain = 1.0 + self.weight.float()
+        wide = functional.rms_norm(x.float(), self._gain.shape, self._gain, self._epsilon)
+        return wide.to(x.dtype)
 
 
 class GatedNorm(nn.Module):
@@ -147,11 +150,12 @@ class LinearAttention(nn.Module):
         self.norm = GatedNorm(text.value_dim, text.epsilon)
         self.out_proj = nn.Linear(values, text.hidden, bias=False)
         self._text = text
+        self._paces: tuple[Tensor, Tensor] | None = None
 
     def forward(
         self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Outputs like `x`, the convolution's last inputs, the memory after the last token."""
+        """Outputs like `x`, the convolution's inputs, the memory after the last token."""
         text = self._text
         mixed, gate = products(x, self.in_proj_qkv, self.in_proj_z)
         mixed = torch.cat((convolved, mixed), 1)
@@ -168,19 +172,24 @@ class LinearAttention(nn.Module):
         output, memory = kernels.rule(Signals(query, key, value, decay, rate), memory)
         normed = self.norm(output, gate.reshape(output.shape))
         out = self.out_proj(normed.reshape(*x.shape[:2], -1))
-        return out, _last(mixed, stretch.ends, text.kernel - 1), memory
+        return out, mixed, memory
 
     def _pace(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Decay and rate of each token; padding leaves the memory as it is."""
+        """Decay and rate of each token; padding leaves the memory as it is.
+
+        Like a norm's gain, what is made of weights alone is made once.
+        """
         rate = torch.sigmoid(self.in_proj_b(x))
-        wide = functional.softplus(self.in_proj_a(x).float() + self.dt_bias.float())
-        decay = -self.A_log.float().exp() * wide
+        if self._paces is None:
+            self._paces = self.dt_bias.float(), -self.A_log.float().exp()
+        bias, speed = self._paces
+        decay = speed * functional.softplus(self.in_proj_a(x).float() + bias)
         if valid is not None:
             decay, rate = decay * valid[..., None], rate * valid[..., None]
         return decay, rate
 
 
-def _last(mixed: Tensor, ends: Tensor | None, count: int) -> Tensor:
+def last_of(mixed: Tensor, ends: Tensor | None, count: int) -> Tensor:
     """The `count` inputs before each row's end; `mixed` has `count` from before in front."""
     if ends is None:
         return mixed[:, -count:].clone()

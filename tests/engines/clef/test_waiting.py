@@ -22,7 +22,7 @@ from engines.clef.settings import ClefSettings
 from .golden import TINY
 from .unreal import FromTheHost, NoWaits, unreal_model
 
-LEAST = 112
+LEAST = 89
 """Operations of one layer of either kind, with MLPs and the final norm, without the delta rule."""
 TEXT = replace(FLASH, linear=(True, False))
 
@@ -128,6 +128,7 @@ def test_a_forward_has_no_more_operations_than_it_was_brought_down_to() -> None:
     rule = replace(model.kernels, rule=lambda signals, memory: (signals.value, memory))
 
     with torch.inference_mode():
+        model.backbone(embedded, stretch, None, rule, ends=True)  # makes what is made once
         count = operations(lambda: model.backbone(embedded, stretch, None, rule, ends=True))
 
     assert count <= LEAST
