@@ -76,7 +76,7 @@ def findings(
     yield Finding("load", "ok", f"{path.name} on {device} in {precision}: {len(asked)} prompts")
     plain = _reader(model, settings).logits(asked)
     yield _like_transformers(checkpoint, model, asked[0])
-    for check, options in _INDIFFERENT.items():
+    for check, options in (_INDIFFERENT | _recorded(device)).items():
         yield _indifferent(check, _reader(model, replace(settings, **options)), asked, plain)
     del model
     eight: tuple[Precision, ...] = ("int8", "fp8")
@@ -100,6 +100,11 @@ _INDIFFERENT: dict[str, dict[str, Any]] = {
     },
     "on a remembered state": {"prefix_from_tokens": 1, "cache_from_tokens": 1},
 }
+
+
+def _recorded(device: str) -> dict[str, dict[str, Any]]:
+    """Where kernels can be recorded, that too."""
+    return {"recorded and replayed": {"graphs": True}} if device.startswith("cuda") else {}
 
 
 def _origin(path: Path) -> Finding:

@@ -40,3 +40,19 @@ def test_with_a_mask_that_alone_counts() -> None:
     found = attended(query, key, value, seen[None, None])
 
     assert torch.allclose(found, defined(query, key, value, seen), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch says why a CPU has no fused kernel, and does without
+@pytest.mark.parametrize(("tokens", "keys"), [(5, 12), (1, 12)])
+def test_the_diagonal_that_a_gpu_is_told_ends_where_ours_does(
+    monkeypatch: pytest.MonkeyPatch, tokens: int, keys: int
+) -> None:
+    query, key = normal(2, HEADS, tokens, DIM), normal(2, GROUPS, keys, DIM)
+    value = normal(2, GROUPS, keys, DIM) + 1
+    plain = attended(query, key, value, None)
+    monkeypatch.setattr("engines.clef.attention._fused", lambda _: True)
+
+    with torch.inference_mode():
+        found = attended(query, key, value, None)
+
+    assert torch.allclose(found, plain, atol=1e-6)

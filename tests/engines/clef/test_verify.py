@@ -28,6 +28,11 @@ def test_the_tiny_checkpoint_passes_every_check() -> None:
     assert "other answer in" in found["fp8 against fp32"].detail
 
 
+def test_on_a_gpu_recordings_are_verified_too() -> None:
+    assert verify._recorded("cuda:1") == {"recorded and replayed": {"graphs": True}}
+    assert verify._recorded("cpu") == {}
+
+
 def test_every_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify, "_INDIFFERENT", {})
     told: list[tuple[int, int]] = []
