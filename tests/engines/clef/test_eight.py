@@ -1,18 +1,23 @@
 """Products in FP8 are those of the rounded numbers, and padding is no exception."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from engines.clef import eight, quantised
+from engines.clef.backbone import Backbone
 from engines.clef.checkpoint import Checkpoint
 from engines.clef.eight import EightBitLinear, products, rounded
 from engines.clef.graphs import Recorder
 from engines.clef.model import opened
-from engines.clef.plan import GIB
+from engines.clef.plan import FLASH, GIB
 from engines.clef.prefixes import Prefixes
 from engines.clef.reader import Reader
 from engines.clef.settings import ClefSettings
+from engines.clef.shapes import TEXT, text_shapes
 from engines.clef.tokens import Tokens
 
 from .golden import TINY, cases
@@ -100,3 +105,32 @@ def test_answers_in_fp8_are_finite_and_move_little(
     assert {name.split(".")[-2] for name in small} == quantised.LARGE
     assert 0 < max(moved) < 0.3
     assert sum(moved) / len(moved) < 0.12
+
+
+@pytest.mark.parametrize("tokens", [1, 167, 384])
+@pytest.mark.parametrize("linear", [True, False], ids=["linear attention", "full attention"])
+def test_on_a_gpu_products_have_the_layout_and_scales_that_torch_asks_for(
+    monkeypatch: pytest.MonkeyPatch, tokens: int, linear: bool
+) -> None:
+    """On a device that is only pretended torch checks sizes, strides and types as on a real one."""
+    monkeypatch.setattr(quantised, "multiplies", lambda _: True)
+    text = replace(FLASH, linear=(linear,))
+    with torch.device("meta"):
+        backbone = Backbone(text)
+
+    made: dict[str, tuple[int, ...]] = {}
+    with FakeTensorMode(), torch.inference_mode():
+        for name, shape in text_shapes(text).items():
+            owner, _, last = name.removeprefix(TEXT).rpartition(".")
+            if owner.rpartition(".")[2] not in quantised.LARGE:
+                continue
+            weight = torch.empty(shape, dtype=torch.bfloat16, device="cuda")
+            setattr(backbone.get_submodule(owner), last, nn.Parameter(weight, requires_grad=False))
+            quantised.shrink(backbone, f"{owner}.{last}", "fp8")
+            x = torch.empty(2, tokens, shape[1], dtype=torch.bfloat16, device="cuda")
+            (found,) = products(x, backbone.get_submodule(owner))
+            assert (found.device.type, found.dtype) == ("cuda", torch.bfloat16)
+            made[name] = tuple(found.shape)
+
+    assert made == {name: (2, tokens, text_shapes(text)[name][0]) for name in made}
+    assert len(made) == (6 if linear else 7)
