@@ -8,6 +8,7 @@ import torch
 
 from engines.clef import failures
 from engines.clef.engine import ClefEngine
+from engines.clef.exclusive import EXCLUSIVE
 from engines.clef.graphs import Recorder
 from engines.clef.prompt import Prompt
 from engines.clef.reader import Logits, Reader
@@ -249,3 +250,17 @@ def test_what_is_recorded_and_what_is_not_is_read_before_anybody_asks(
     tiny_engine()
 
     assert read == [False, True]
+
+
+def test_memory_is_given_back_while_nobody_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[bool] = []
+
+    def given_back() -> None:
+        alone.append(EXCLUSIVE._is_owned())  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", given_back)
+
+    failures.relieve()
+
+    assert alone == [True]

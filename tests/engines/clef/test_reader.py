@@ -10,7 +10,7 @@ import torch
 from engines.clef.model import Model
 from engines.clef.prefixes import Prefixes
 from engines.clef.prompt import Limits, Prompt, Subject, prompt
-from engines.clef.reader import Logits, Reader
+from engines.clef.reader import Logits, Reader, _on
 from engines.clef.rendering import worded
 from engines.clef.room import unlimited
 from engines.clef.settings import ClefSettings
@@ -254,3 +254,11 @@ def test_a_state_that_cannot_be_remembered_is_read_in_one_go_with_its_question(
     reader.logits(prompts(tokens, [60], asked=1))
 
     assert len(read) == reads_of_one
+
+
+def test_kernels_are_launched_on_the_devices_own_context() -> None:
+    other = _on(torch.device("cuda:1"))
+
+    assert isinstance(other, torch.cuda.device)
+    assert other.idx == 1
+    assert not isinstance(_on(torch.device("cpu")), torch.cuda.device)
