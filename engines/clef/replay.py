@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from engines.clef.backbone import stretch_of
 from engines.clef.crossing import sent
-from engines.clef.graphs import MOST_KEYS, Recorder, up, up_to_power
+from engines.clef.graphs import MOST_KEYS, MOST_TOKENS_AFTER, Recorder, up, up_to_power
 from engines.clef.head import Evidence, Memory
 from engines.clef.layers import Stretch, Turn, turn
 from engines.clef.model import Model
@@ -131,7 +131,8 @@ class Replay:
             return self._fits(rows, tokens, tokens)
         most = 0 if self._recorder is None else self._recorder.max_bytes
         copied = past.bytes // len(past.lengths) * rows
-        return copied <= most and self._fits(rows, tokens, tokens + past.width)
+        short = rows * tokens <= MOST_TOKENS_AFTER and copied <= most
+        return short and self._fits(rows, tokens, tokens + past.width)
 
     def _fits(self, rows: int, tokens: int, keys: int) -> bool:
         """Whether launching counts, and copying the keys does not."""

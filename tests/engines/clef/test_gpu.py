@@ -36,6 +36,7 @@ from .unreal import unreal_model
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+    pytest.mark.filterwarnings("ignore"),  # of drivers, compilers and other projects' kernels
 ]
 CASES = cases()
 GPU = torch.device("cuda")

@@ -57,7 +57,7 @@ def reader(model: Model, recorder: Recorder, **options: object) -> Reader:
 def test_buckets_change_nothing(model: Model, tokens: Tokens, options: dict[str, object]) -> None:
     recorder = Recorder(frozen, GIB)
     asked = [case.prompt(tokens) for case in CASES]
-    recording = reader(model, recorder, **options)
+    recording = reader(model, recorder, batch_tokens=1000, **options)
 
     found = [*recording.logits(asked[::2]), *recording.logits(asked[1::2])]
 

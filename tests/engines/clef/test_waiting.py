@@ -132,3 +132,34 @@ def test_a_forward_has_no_more_operations_than_it_was_brought_down_to() -> None:
         count = operations(lambda: model.backbone(embedded, stretch, None, rule, ends=True))
 
     assert count <= LEAST
+
+
+@pytest.mark.parametrize(
+    ("state", "question", "recorded"),
+    [
+        (200, 84, {"alone", "head"}),
+        (1900, 84, {"after", "head"}),  # its state is read before, and too long to be recorded
+        (2048 + 700, 200, {"after"}),
+        (2048 + 1900, 140, set()),  # the last chunk is long enough to hide launching
+    ],
+)
+def test_only_what_is_too_short_to_hide_launching_is_recorded(
+    scored: list[Tensor], state: int, question: int, recorded: set[str]
+) -> None:
+    kinds: set[str] = set()
+
+    class Named(Recorder):
+        def run(self, name: str, work: Work, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+            kinds.add(name)
+            return super().run(name, work, inputs)
+
+    settings = ClefSettings(TINY, device="cpu", prefix_cache_bytes=0 if state > 2000 else GIB)
+    prefixes = Prefixes(settings.prefix_cache_bytes)
+    recorder = Named(checked, GIB)
+
+    Reader(unreal_model(TEXT), settings, prefixes, recorder=recorder).logits(
+        [prompt(state, question)]
+    )
+
+    assert kinds - {"from the start"} == recorded
+    assert scored
