@@ -141,8 +141,10 @@ async def test_a_load_that_fails_for_good_is_the_last(clock: Clock) -> None:
         raise RuntimeError("gone for good")
 
     loads.fails = fail
+    loads.go.clear()
     with pytest.raises(Loading):
         keeper.want()
+    loads.go.set()
     await until(lambda: keeper.state == "lost")
 
     with pytest.raises(Broken, match="lost"):
