@@ -47,10 +47,11 @@ class ClefEngineSection(Section):
     """From this length on, a state is remembered for later requests. A shorter one is read in one
     go with a question that is alone."""
     prefix_cache_bytes: int = Field(default=2_147_483_648, ge=0, le=1_099_511_627_776)
-    """Device memory for states that were read before: about 35 KB a token and 52 MB each; 0 = a
-    state is kept only while a request is read."""
+    """Device memory for states that were read before: about 35 KB a token and 52 MB each, and less
+    where the device has less to spare; 0 = a state is kept only while a request is read."""
     batch_tokens: int = Field(default=16_384, ge=64, le=1_048_576)
-    """Most tokens computed at once, those of several requests together."""
+    """Most tokens computed at once, those of several requests together; fewer where the device has
+    no room for them, see `tiergate engine plan`."""
     deterministic: bool = False
     """Each prompt is computed alone, so that not even the last bit of an answer depends on what
     else is asked at the same time; slower under load."""

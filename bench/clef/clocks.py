@@ -8,6 +8,9 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from engines.clef.eight import EightBitLinear, rounded
+from engines.clef.quantised import multiplies
+
 _VIEWS = ("view", "reshape", "transpose", "permute", "expand", "slice", "select", "t.", "detach")
 _PEAK_SIDE = 8192
 
@@ -49,18 +52,21 @@ def peak_flops(device: torch.device, dtype: torch.dtype, side: int | None = None
 
 def peak_fp8_flops(device: torch.device) -> float | None:
     """The same in FP8 with a scale per row, or `None` where the device cannot."""
-    if device.type != "cuda" or torch.cuda.get_device_capability(device) < (8, 9):
+    if not multiplies(device):
         return None
     size = _PEAK_SIDE
-    a = torch.randn(size, size, device=device).to(torch.float8_e4m3fn)
-    b = torch.randn(size, size, device=device).to(torch.float8_e4m3fn).t()
-    ones = [torch.ones(size, 1, device=device), torch.ones(1, size, device=device)]
-
-    def multiply() -> None:
-        torch._scaled_mm(a, b, scale_a=ones[0], scale_b=ones[1], out_dtype=torch.bfloat16)
-
-    best_ms = min(took_ms(multiply, device) for _ in range(10))
+    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in "ab")
+    product, given = EightBitLinear(b), rounded(a)
+    best_ms = min(took_ms(lambda: product.of(given), device) for _ in range(10))
     return float(2.0 * size**3 / (best_ms / 1e3))
+
+
+def peak_bytes(work: Callable[[], object], device: torch.device) -> int:
+    """The most that one call takes of a GPU beside what is there before it."""
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    took_ms(work, device)
+    return torch.cuda.max_memory_allocated(device) - before
 
 
 class _Counting(TorchDispatchMode):

@@ -8,6 +8,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -15,7 +16,14 @@ from pathlib import Path
 
 import torch
 
-from bench.clef.clocks import median_ms, operations, peak_flops, peak_fp8_flops, took_ms
+from bench.clef.clocks import (
+    median_ms,
+    operations,
+    peak_bytes,
+    peak_flops,
+    peak_fp8_flops,
+    took_ms,
+)
 from bench.clef.crowd import throughput
 from bench.clef.models import SIZES, Size, flops, random_model
 from bench.clef.naive import Naive
@@ -29,6 +37,8 @@ from engines.clef.settings import ClefSettings
 
 _QUESTION = 84
 _STATE, _ASKED, _QUESTIONS = 3000, 75, 4
+_LONG = 8000
+"""From this length on, a third of the rounds is enough."""
 _SETTLED = 0.1
 """How far the control may be from 1 before a run counts for nothing."""
 _FLOORS = {"bf16": {334: 2.5, 3400: 1.45, 16_000: 1.4}, "fp8": {334: 3.3, 3400: 1.65, 16_000: 1.6}}
@@ -62,22 +72,34 @@ def main(argv: list[str]) -> int:
         "load before": load_average(),
         "also running": chosen.also_running,
     }
-    lines = list(_measured(chosen))
-    about["load after"] = load_average()
-    page = _page(about, lines)
-    print(page)
-    if chosen.out:
-        out = Path(chosen.out)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        content = {"about": about, "lines": [asdict(line) for line in lines]}
-        out.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
-        out.with_suffix(".md").write_text(page, "utf-8")
+    lines: list[Line] = []
+    begun_s = time.monotonic()
+    for line in _measured(chosen):
+        lines.append(line)
+        about["load after"] = load_average()
+        about["took"] = f"{time.monotonic() - begun_s:.0f} s"
+        print(f"{about['took']:>6}  {line.what}: {line.measured}", file=sys.stderr, flush=True)
+        _write(chosen.out, about, lines)  # each time: who cuts a long run short keeps what it has
+    print(_page(about, lines))
     return 1 if any(line.verdict == "missed" for line in lines) else 0
+
+
+def _write(path: str | None, about: dict[str, str], lines: list[Line]) -> None:
+    if path is None:
+        return
+    out = Path(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    content = {"about": about, "lines": [asdict(line) for line in lines]}
+    out.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    out.with_suffix(".md").write_text(_page(about, lines), "utf-8")
 
 
 def _measured(chosen: argparse.Namespace) -> Iterator[Line]:
     device, size = torch.device(chosen.device), SIZES[chosen.size]
     model = random_model(size, device, chosen.precision)
+    if device.type == "cuda":
+        weights = torch.cuda.memory_allocated(device) / 1e9
+        yield Line("memory of the weights", "-", f"{weights:.1f} GB", "-")
     rate = peak_flops(device, model.dtype)
     yield Line("rate of products", "-", f"{rate / 1e12:.3f} TFLOP/s", "-")
     if chosen.precision == "fp8" and (fast := peak_fp8_flops(device)):
@@ -91,8 +113,8 @@ def _measured(chosen: argparse.Namespace) -> Iterator[Line]:
         per_s = throughput(_reader(model, chosen), size, callers, 4 if chosen.tiny else 48)
         yield Line(f"{callers} callers at 334 tokens", "-", f"{per_s:.2f} questions a second", "-")
     if device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(device) / 1e9
-        yield Line("peak memory", "-", f"{peak:.1f} GB", "-")
+        held = torch.cuda.memory_reserved(device) / 1e9
+        yield Line("memory held at the end, the naive way's too", "-", f"{held:.1f} GB", "-")
 
 
 def _latency(
@@ -111,7 +133,7 @@ def _latency(
     for ask in asks.values():
         ask([one])  # records what is recorded
     samples: dict[str, list[float]] = {name: [] for name in (*asks, "naive")}
-    for i in range(chosen.rounds):
+    for i in range(chosen.rounds if length < _LONG else max(1, chosen.rounds // 3)):
         names = list(asks) if i % 2 else list(reversed(asks))
         for name in names:
             samples[name].append(took_ms(partial(asks[name], [one]), model.device))
@@ -127,6 +149,8 @@ def _latency(
     if model.device.type == "cuda":
         ratio = statistics.median(samples["plain"]) / ours
         yield Line(f"{length}: without CUDA graphs", "-", f"{ratio:.2f} times as long", "-")
+        taken = peak_bytes(lambda: plain.logits([one]), model.device) / 1e9
+        yield Line(f"{length}: memory beside the weights", "-", f"{taken:.2f} GB", "-")
     if naive is not None:
         ratio = statistics.median(
             n / o for n, o in zip(samples["naive"], samples["own"], strict=True)

@@ -82,7 +82,7 @@ def random_model(size: Size, device: torch.device, precision: Precision) -> Mode
         tables[0],
         tables[1],
         None,
-        kernels_for(device),
+        kernels_for(device, dtype),
         device,
         dtype,
     )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from engines.clef.crossing import placed
 from engines.clef.geometry import Text
 from engines.clef.kernels import Kernels
 from engines.clef.layers import (
@@ -14,6 +15,7 @@ from engines.clef.layers import (
     Stretch,
     Turn,
     ZeroCentredNorm,
+    last_of,
 )
 from engines.clef.past import Past
 
@@ -42,10 +44,10 @@ class Layer(nn.Module):
     def linear(
         self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Hidden states, last inputs, memory; see `LinearAttention`."""
+        """Hidden states, the convolution's inputs, memory; see `LinearAttention`."""
         normed = self.input_layernorm(x)
-        seen, convolved, memory = self.linear_attn(normed, stretch, kernels, convolved, memory)
-        return self._fed(x + seen), convolved, memory
+        seen, mixed, memory = self.linear_attn(normed, stretch, kernels, convolved, memory)
+        return self._fed(x + seen), mixed, memory
 
     def _fed(self, x: Tensor) -> Tensor:
         fed: Tensor = x + self.mlp(self.post_attention_layernorm(x))
@@ -62,12 +64,19 @@ class Backbone(nn.Module):
         self.norm = ZeroCentredNorm(text.hidden, text.epsilon)
 
     def forward(
-        self, embedded: Tensor, stretch: Stretch, past: Past | None, kernels: Kernels
+        self,
+        embedded: Tensor,
+        stretch: Stretch,
+        past: Past | None,
+        kernels: Kernels,
+        *,
+        ends: bool = False,
     ) -> tuple[Tensor, Past]:
         """Hidden states after the final norm, [rows, tokens, hidden], and the past with them.
 
-        The new past has no lengths yet. What comes out at padding means nothing. Causal: what a
-        row's tokens give depends on no later one.
+        The new past has no lengths yet; it is empty for rows that end here, so that no layer's
+        keys and states outlive it. What comes out at padding means nothing. Causal: what a row's
+        tokens give depends on no later one.
         """
         before = past or self._nothing(embedded)
         x = embedded
@@ -75,20 +84,24 @@ class Backbone(nn.Module):
         values: list[Tensor] = []
         convolved: list[Tensor] = []
         memories: list[Tensor] = []
+        linear = full = 0
         for layer in self.layers:
             assert isinstance(layer, Layer)  # a ModuleList forgets what it holds
             if layer.is_linear:
-                at = len(memories)
-                state = before.convolved[at], before.memories[at]
-                x, last, memory = layer.linear(x, stretch, kernels, *state)
-                convolved.append(last)
-                memories.append(memory)
+                state = before.convolved[linear], before.memories[linear]
+                x, mixed, memory = layer.linear(x, stretch, kernels, *state)
+                linear += 1
+                if not ends:
+                    convolved.append(last_of(mixed, stretch.ends, self.text.kernel - 1))
+                    memories.append(memory)
+                del mixed  # as long as the tokens, and not to be held through the next layer
             else:
-                at = len(keys)
-                earlier = (past.keys[at], past.values[at]) if past else (None, None)
+                earlier = (past.keys[full], past.values[full]) if past else (None, None)
                 x, key, value = layer.full(x, stretch, *earlier)
-                keys.append(key)
-                values.append(value)
+                full += 1
+                if not ends:
+                    keys.append(key)
+                    values.append(value)
         after = Past((), tuple(keys), tuple(values), tuple(convolved), tuple(memories))
         return self.norm(x), after
 
@@ -96,7 +109,7 @@ class Backbone(nn.Module):
         """The past of rows that have none."""
         text, count = self.text, embedded.shape[0]
         layers = sum(text.linear)
-        last = embedded.new_zeros(count, text.channels, text.kernel - 1)
+        last = embedded.new_zeros(count, text.kernel - 1, text.channels)
         shape = (count, text.value_heads, text.key_dim, text.value_dim)
         memory = torch.zeros(shape, dtype=torch.float32, device=embedded.device)
         return Past((), (), (), (last,) * layers, (memory,) * layers)
@@ -112,20 +125,19 @@ def stretch_of(
     device, tokens = turn.cos.device, turn.cos.shape[1]
     valid = ends = None
     if always or min(lengths) < tokens:
-        ends = torch.tensor(lengths, device=device)
+        ends = placed(lengths, device)
         valid = torch.arange(tokens, device=device) < ends[:, None]
     return Stretch(turn, valid, ends, _mask(past, tokens, device, always))
 
 
 def _mask(past: Past | None, tokens: int, device: torch.device, each: bool) -> Tensor | None:
-    """Everything that counts of the past, and of the new tokens those up to oneself."""
-    if past is None:
+    """Everything that counts of the past, and of the new tokens those up to oneself.
+
+    `None` where all of the past counts: new tokens are padded after their end, where nobody looks.
+    """
+    if past is None or (not each and min(past.lengths) == past.width):
         return None
     new = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
-    if not each and min(past.lengths) == past.width:
-        old = torch.ones(1, past.width, dtype=torch.bool, device=device)
-    else:
-        lengths = torch.tensor(past.lengths, device=device)
-        old = torch.arange(past.width, device=device) < lengths[:, None]
+    old = torch.arange(past.width, device=device) < placed(past.lengths, device)[:, None]
     old = old[:, None, :].expand(-1, tokens, -1)
     return torch.cat((old, new.expand(old.shape[0], -1, -1)), 2)[:, None]

@@ -12,7 +12,7 @@ import torch
 
 from engines.clef.appetite import appetite
 from engines.clef.checkpoint import load
-from engines.clef.failures import kind_of, relieve
+from engines.clef.failures import answers, kind_of, relieve
 from engines.clef.images import Sight, picture, sight
 from engines.clef.keeper import Keeper
 from engines.clef.model import opened
@@ -20,6 +20,7 @@ from engines.clef.prefixes import Prefixes
 from engines.clef.prompt import Limits, Prompt, Subject, prompt
 from engines.clef.reader import Logits, Reader
 from engines.clef.rendering import Worded, rendered, worded
+from engines.clef.room import room_on
 from engines.clef.settings import ClefSettings
 from engines.clef.tokens import Tokens
 from engines.clef.weights import Progress, fingerprint
@@ -30,6 +31,7 @@ from engines.contract import (
     Facts,
     Health,
     Inquiry,
+    Noul,
     Question,
     Reading,
     Reason,
@@ -94,7 +96,12 @@ class ClefEngine(Engine[_Piece]):
         )
         self._counts: Counter[str] = Counter()
         self._facts = self._own_facts()
-        self._keeper = Keeper(lambda: self._load(progress), settings.keep_alive_s, dropped=relieve)
+        self._keeper = Keeper(
+            lambda: self._load(progress),
+            settings.keep_alive_s,
+            dropped=relieve,
+            is_final=lambda error: kind_of(error) == "lost",
+        )
 
     @property
     def facts(self) -> Facts:
@@ -135,7 +142,7 @@ class ClefEngine(Engine[_Piece]):
             try:
                 found = self._logits(loaded, [piece.prompt for piece in batch])
             except RuntimeError as error:
-                if kind_of(error) == "lost":
+                if kind_of(error) == "lost" or not answers(loaded.reader.device):
                     self._keeper.lose()
                     self._counts["lost"] += 1
                     raise Broken("the device of the model is lost") from error
@@ -154,9 +161,23 @@ class ClefEngine(Engine[_Piece]):
         relieve()
 
     def _load(self, progress: Progress | None) -> _Loaded:
-        prefixes = Prefixes(self._settings.prefix_cache_bytes)
         model = opened(self._checkpoint, self._settings, progress)
-        return _Loaded(Reader(model, self._settings, prefixes), prefixes)
+        relieve()  # what loading took in passing
+        room = room_on(model.device, self._checkpoint.text, self._checkpoint.head, self._settings)
+        prefixes = Prefixes(room.prefix_bytes)
+        plain = Reader(model, replace(self._settings, graphs=False), prefixes, room=room)
+        reader = Reader(model, self._settings, prefixes, room=room)
+        for each in (plain, reader):  # of any length, and of those that are recorded
+            each.logits([self._first()])
+        prefixes.clear()
+        return _Loaded(reader, prefixes)
+
+    def _first(self) -> Prompt:
+        """Read before anybody asks: kernels are compiled, which may take longer than a caller
+        waits, or a device shows that it cannot."""
+        subject = Subject(self._tokens.state("Ready?", self._limits.max_tokens), ())
+        limits = Limits(self._checkpoint.text.positions, None, truncate=False)
+        return prompt(self._tokens, subject, {self._neutral: worded(Noul("?"))}, limits)
 
     def _logits(self, loaded: _Loaded, prompts: Sequence[Prompt]) -> list[Logits]:
         """The logits of each prompt; out of memory, in two halves once more."""
@@ -179,7 +200,7 @@ class ClefEngine(Engine[_Piece]):
             if kind_of(error) != "memory":
                 raise
         self._counts["out of memory"] += 1
-        loaded.prefixes.clear()
+        loaded.reader.clear()
         relieve()
         return None
 
@@ -218,6 +239,7 @@ class ClefEngine(Engine[_Piece]):
             model=f"{settings.path.resolve().name}-{settings.precision}",
             digest=digest.hexdigest(),
             max_tokens=self._limits.max_tokens,
+            device=torch.device(settings.device).type,
             images=self._sight is not None,
             joint=settings.reading == "joint",
             native_confidence="top",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engines.clef.crossing import placed, sent
 from engines.clef.head import DecisionHead, Evidence, Memory
 from engines.clef.model import Table
 from engines.clef.prompt import Prompt
@@ -25,6 +26,8 @@ class Places:
     """int64[rows]"""
     questions: int
     """Most questions of a row; the options' spans follow."""
+    counts: tuple[int, ...]
+    """The lengths once more, for the host: to look at those on the device is to wait for it."""
 
 
 class Intake:
@@ -83,7 +86,7 @@ def places(prompts: Sequence[Prompt], begins: Sequence[int], device: torch.devic
         spans[row, : len(asked)] = torch.tensor(asked) + begin
         spans[row, most_questions : most_questions + len(options)] = torch.tensor(options) + begin
     lengths = [len(one.schema) + begin for one, begin in zip(prompts, begins, strict=True)]
-    return Places(spans.to(device), torch.tensor(lengths, device=device), most_questions)
+    return Places(sent(spans, device), placed(lengths, device), most_questions, tuple(lengths))
 
 
 def evidence(prompts: Sequence[Prompt], intake: Intake, memory: Memory, words: Table) -> Evidence:
@@ -97,23 +100,28 @@ def evidence(prompts: Sequence[Prompt], intake: Intake, memory: Memory, words: T
         owners = [i for i, question in enumerate(prompt.questions) for _ in question.options]
         asker[row, : len(owners)] = torch.tensor(owners)
     device = last.device
-    said = torch.zeros_like(options)
-    said[(asker < count).to(device)] = _words(prompts, words).to(said.dtype)
-    return Evidence(memory, last, questions, options, said, types.to(device), asker.to(device))
+    said = _words(prompts, width, words).to(options.dtype)
+    return Evidence(
+        memory, last, questions, options, said, sent(types, device), sent(asker, device)
+    )
 
 
-def _words(prompts: Sequence[Prompt], words: Table) -> Tensor:
-    """float32[all options, hidden]: the mean row of each option's tokens."""
+def _words(prompts: Sequence[Prompt], width: int, words: Table) -> Tensor:
+    """float32[prompts, width, hidden]: the mean row of each option's tokens; 0 at padding."""
     pieces = [
-        prompt.schema[begin:end]
-        for prompt in prompts
-        for question in prompt.questions
-        for begin, end in question.options
+        (row * width + at, prompt.schema[begin:end])
+        for row, prompt in enumerate(prompts)
+        for at, (begin, end) in enumerate(
+            span for question in prompt.questions for span in question.options
+        )
     ]
-    ids = torch.tensor([token for piece in pieces for token in piece])
-    counts = torch.tensor([len(piece) for piece in pieces])
-    rows = words.of(ids).float()
-    return torch.segment_reduce(rows, "mean", lengths=counts.to(rows.device), axis=0)
+    rows = words.of(torch.tensor([token for _, piece in pieces for token in piece])).float()
+    counts = placed([len(piece) for _, piece in pieces], rows.device)
+    # unsafe: that the counts add up is not looked at, for which the host would have to wait
+    means = torch.segment_reduce(rows, "mean", lengths=counts, axis=0, unsafe=True)
+    all_means = rows.new_zeros(len(prompts) * width, rows.shape[1])
+    all_means.index_copy_(0, placed([place for place, _ in pieces], rows.device), means)
+    return all_means.view(len(prompts), width, -1)
 
 
 def _options(prompt: Prompt) -> int:

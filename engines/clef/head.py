@@ -133,6 +133,7 @@ class DecisionHead(nn.Module):
     def __init__(self, head: Head) -> None:
         super().__init__()
         hidden, width = head.hidden, head.width
+        self.shape = head
         self.hidden_norm = nn.LayerNorm(hidden, _NORM_EPSILON)
         self.memory_projection = nn.Linear(hidden, width, bias=False)
         self.question_projection = nn.Linear(hidden, width, bias=False)

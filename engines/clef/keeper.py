@@ -27,12 +27,15 @@ class Keeper(Generic[T]):
         keep_alive_s: float = 0.0,
         *,
         dropped: Callable[[], None] = lambda: None,
+        is_final: Callable[[Exception], bool] = lambda _: False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Loads at once. With `keep_alive_s` 0 it never rests; `dropped` is called when it does."""
+        """Loads at once. With `keep_alive_s` 0 it never rests; `dropped` is called when it does;
+        `is_final` says of a load that failed that no other will succeed."""
         self._load = load
         self._keep_alive_s = keep_alive_s
         self._dropped = dropped
+        self._is_final = is_final
         self._clock = clock
         self._lock = threading.RLock()
         """Held while the thing is used, loaded or dropped."""
@@ -126,10 +129,10 @@ class Keeper(Generic[T]):
         begun_s = self._clock()
         try:
             loaded = self._load()
-        except Exception:  # noqa: BLE001 - a thread has nobody to raise to
+        except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             _log.exception("the model cannot be loaded again")
-            self._state = "resting"  # who asks next tries again
-            return
+            self._state = "lost" if self._is_final(error) else "resting"
+            return  # if it rests, who asks next tries again
         with self._lock:
             if not self._closed:
                 self._kept, self._state = loaded, "ready"

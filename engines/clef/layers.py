@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from engines.clef.attention import attended
 from engines.clef.delta import Signals
+from engines.clef.eight import products
 from engines.clef.geometry import Rotary, Text
 from engines.clef.kernels import Kernels
 
@@ -32,7 +34,8 @@ class Stretch:
     ends: Tensor | None
     """int64[rows]: how many are no padding; `None` = all."""
     mask: Tensor | None
-    """bool[rows or 1, 1, tokens, keys]: what attends to what; `None` = plainly causal."""
+    """bool[rows, 1, tokens, keys]: what attends to what; `None` = plainly causal, the new tokens
+    being the last of all."""
 
 
 def turn(rotary: Rotary, positions: Tensor, dtype: torch.dtype) -> Turn:
@@ -58,12 +61,14 @@ class ZeroCentredNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(size))
         self._epsilon = epsilon
+        self._gain: Tensor | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        """The same shape and data type."""
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._epsilon)
-        return (wide * (1.0 + self.weight.float())).to(x.dtype)
+        """The same shape and data type. The weight does not change after the first time."""
+        if self._gain is None:
+            self._gain = 1.0 + self.weight.float()
+        wide = functional.rms_norm(x.float(), self._gain.shape, self._gain, self._epsilon)
+        return wide.to(x.dtype)
 
 
 class GatedNorm(nn.Module):
@@ -76,9 +81,7 @@ class GatedNorm(nn.Module):
 
     def forward(self, x: Tensor, gate: Tensor) -> Tensor:
         """The same shape and data type as `x`."""
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self._epsilon)
-        gained = self.weight * wide.to(x.dtype)
+        gained = self.weight * functional.rms_norm(x, self.weight.shape, None, self._epsilon)
         return (gained * functional.silu(gate.float())).to(x.dtype)
 
 
@@ -93,7 +96,8 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        down: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
+        gate, up = products(x, self.gate_proj, self.up_proj)
+        down: Tensor = self.down_proj(functional.silu(gate) * up)
         return down
 
 
@@ -110,27 +114,20 @@ class FullAttention(nn.Module):
         self.q_norm = ZeroCentredNorm(text.head_dim, text.epsilon)
         self.k_norm = ZeroCentredNorm(text.head_dim, text.epsilon)
         self._head_dim = text.head_dim
-        self._grouped = text.heads != text.kv_heads
 
     def forward(
         self, x: Tensor, stretch: Stretch, keys: Tensor | None, values: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs like `x`, and all keys and values, those from before first."""
         shape = (*x.shape[:2], -1, self._head_dim)
-        query, gate = self.q_proj(x).view(*x.shape[:2], -1, 2 * self._head_dim).chunk(2, -1)
+        both, key, value = products(x, self.q_proj, self.k_proj, self.v_proj)
+        query, gate = both.view(*x.shape[:2], -1, 2 * self._head_dim).chunk(2, -1)
         query = _turned(self.q_norm(query).transpose(1, 2), stretch.turn)
-        key = _turned(self.k_norm(self.k_proj(x).view(shape)).transpose(1, 2), stretch.turn)
-        value = self.v_proj(x).view(shape).transpose(1, 2)
+        key = _turned(self.k_norm(key.view(shape)).transpose(1, 2), stretch.turn)
+        value = value.view(shape).transpose(1, 2)
         if keys is not None and values is not None:
             key, value = torch.cat((keys, key), 2), torch.cat((values, value), 2)
-        seen = functional.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=stretch.mask,
-            is_causal=stretch.mask is None and query.shape[2] > 1,
-            enable_gqa=self._grouped,
-        )
+        seen = attended(query, key, value, stretch.mask)
         seen = seen.transpose(1, 2).reshape(*x.shape[:2], -1)
         return self.o_proj(seen * torch.sigmoid(gate.reshape(seen.shape))), key, value
 
@@ -153,14 +150,16 @@ class LinearAttention(nn.Module):
         self.norm = GatedNorm(text.value_dim, text.epsilon)
         self.out_proj = nn.Linear(values, text.hidden, bias=False)
         self._text = text
+        self._paces: tuple[Tensor, Tensor] | None = None
 
     def forward(
         self, x: Tensor, stretch: Stretch, kernels: Kernels, convolved: Tensor, memory: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Outputs like `x`, the convolution's last inputs, the memory after the last token."""
+        """Outputs like `x`, the convolution's inputs, the memory after the last token."""
         text = self._text
-        mixed = torch.cat((convolved, self.in_proj_qkv(x).transpose(1, 2)), 2)
-        smooth = kernels.convolve(mixed, self.conv1d.weight).transpose(1, 2)
+        mixed, gate = products(x, self.in_proj_qkv, self.in_proj_z)
+        mixed = torch.cat((convolved, mixed), 1)
+        smooth = kernels.convolve(mixed, self.conv1d.weight)
         sizes = [text.key_heads * text.key_dim] * 2 + [text.value_heads * text.value_dim]
         query, key, value = torch.split(smooth, sizes, -1)
         repeat = text.value_heads // text.key_heads
@@ -171,26 +170,31 @@ class LinearAttention(nn.Module):
         value = value.reshape(*x.shape[:2], text.value_heads, text.value_dim)
         decay, rate = self._pace(x, stretch.valid)
         output, memory = kernels.rule(Signals(query, key, value, decay, rate), memory)
-        gate = self.in_proj_z(x).reshape(output.shape)
-        out = self.out_proj(self.norm(output, gate).reshape(*x.shape[:2], -1))
-        return out, _last(mixed, stretch.ends, text.kernel - 1), memory
+        normed = self.norm(output, gate.reshape(output.shape))
+        out = self.out_proj(normed.reshape(*x.shape[:2], -1))
+        return out, mixed, memory
 
     def _pace(self, x: Tensor, valid: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Decay and rate of each token; padding leaves the memory as it is."""
+        """Decay and rate of each token; padding leaves the memory as it is.
+
+        Like a norm's gain, what is made of weights alone is made once.
+        """
         rate = torch.sigmoid(self.in_proj_b(x))
-        wide = functional.softplus(self.in_proj_a(x).float() + self.dt_bias.float())
-        decay = -self.A_log.float().exp() * wide
+        if self._paces is None:
+            self._paces = self.dt_bias.float(), -self.A_log.float().exp()
+        bias, speed = self._paces
+        decay = speed * functional.softplus(self.in_proj_a(x).float() + bias)
         if valid is not None:
             decay, rate = decay * valid[..., None], rate * valid[..., None]
         return decay, rate
 
 
-def _last(mixed: Tensor, ends: Tensor | None, count: int) -> Tensor:
+def last_of(mixed: Tensor, ends: Tensor | None, count: int) -> Tensor:
     """The `count` inputs before each row's end; `mixed` has `count` from before in front."""
     if ends is None:
-        return mixed[:, :, -count:].contiguous()
+        return mixed[:, -count:].clone()
     places = ends[:, None] + torch.arange(count, device=mixed.device)
-    return mixed.gather(2, places[:, None].expand(-1, mixed.shape[1], -1))
+    return mixed.gather(1, places[..., None].expand(-1, -1, mixed.shape[2]))
 
 
 def _turned(x: Tensor, turn: Turn) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from engines.clef import quantised
 from engines.clef.backbone import Backbone
 from engines.clef.checkpoint import Checkpoint
+from engines.clef.crossing import sent
 from engines.clef.head import DecisionHead
 from engines.clef.kernels import Kernels, kernels_for
 from engines.clef.plan import GIB, needed
@@ -31,8 +32,8 @@ class Table:
 
     def of(self, ids: Tensor) -> Tensor:
         """[…, hidden] on the device, for int64 ids on any device."""
-        found = self.rows[ids.to(self.rows.device)]
-        return found.to(self.device, self.dtype, non_blocking=True)
+        found = self.rows[sent(ids, self.rows.device)]
+        return sent(found, self.device).to(self.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ def opened(
         DeviceError: the device is missing, or too small: with the needed and the free memory.
     """
     device = _device(settings.device)
+    if device.type == "cuda":
+        # cuDNN's attention compiles a plan for every length, which takes longer than reading it
+        torch.backends.cuda.enable_cudnn_sdp(enabled=False)
+        torch.backends.cudnn.allow_tf32 = False  # what is read in fp32 is read to compare with
     dtype = torch.float32 if settings.precision == "fp32" else torch.bfloat16
     weights = Weights(checkpoint)
     refuse_if_too_small(checkpoint, settings, device, weights.bytes_of(weights.vision_names) // 2)
@@ -130,7 +135,7 @@ def _loaded(
         tables[0],
         tables[1],
         tower,
-        kernels_for(device),
+        kernels_for(device, dtype),
         device,
         dtype,
     )

@@ -18,7 +18,7 @@ class Past:
     """Per full layer: [rows, kv_heads, tokens, head_dim]."""
     values: tuple[Tensor, ...]
     convolved: tuple[Tensor, ...]
-    """Per linear layer: the last inputs of its convolution, [rows, channels, taps - 1]."""
+    """Per linear layer: the last inputs of its convolution, [rows, taps - 1, channels]."""
     memories: tuple[Tensor, ...]
     """Per linear layer: float32[rows, value_heads, key_dim, value_dim]."""
 

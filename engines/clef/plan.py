@@ -1,11 +1,12 @@
 """What a card must hold: weights and tables, what one prompt takes, what one chunk takes meanwhile.
 
 Sizes of tensors are exact. What a chunk takes while it is computed is an upper estimate for the
-plain torch path; it has not been measured on a GPU.
+plain torch path, held against the sizes that torch itself computes (tests/engines/clef/test_plan);
+it has not been measured on a GPU.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engines.clef.geometry import Head, Rotary, Text
 from engines.clef.quantised import LARGE, bytes_per_weight
@@ -39,8 +40,6 @@ FLASH_TOWER_WEIGHTS = 456_010_480
 _RUNTIME_BYTES = 600 << 20
 """About what the CUDA context, cuBLAS and the kernels take of a card."""
 _SCALE_BYTES = 4
-_MASK_BYTES = 3
-"""Per pair of token and key: the mask, and its form in the attention kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,11 @@ class Need:
     head_bytes: int
     tower_bytes: int
     keys_bytes: int
-    """Keys, values and the head's memory of one prompt of `max_tokens`."""
+    """Keys, values and the head's memory of one prompt of `max_tokens`, twice: a chunk's are new
+    beside those before it."""
     states_bytes: int
-    """Memories of the linear layers of one prompt, whatever its length."""
+    """Memories of the linear layers of one prompt, whatever its length; twice for the same reason.
+    """
     chunk_bytes: int
     """To compute one chunk."""
     runtime_bytes: int
@@ -76,18 +77,6 @@ class Need:
         return self.weights_bytes + self.work_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Whether a card holds it, and what is left for more than one prompt."""
-
-    precision: Precision
-    need: Need
-    left_bytes: int
-    """Negative = it does not fit."""
-    cached_states: int
-    """States of 4,000 tokens that the rest would keep for the next question."""
-
-
 def key_bytes(text: Text, precision: Precision) -> int:
     """Per token: keys and values of the full layers."""
     full = len(text.linear) - sum(text.linear)
@@ -106,6 +95,18 @@ def state_bytes(text: Text, precision: Precision) -> int:
     return sum(text.linear) * (memory + last)
 
 
+def token_bytes(text: Text, precision: Precision) -> int:
+    """Per token that is computed: the larger of what an MLP and what a linear layer hold at once,
+    the latter by the plain rule, which takes more than fused kernels."""
+    unit = _unit(precision)
+    residual = 2 * text.hidden * unit
+    mlp = 4 * text.intermediate * unit + 4 * text.hidden
+    values = text.value_heads * text.value_dim
+    keys = text.value_heads * text.key_dim
+    signals = 4 * text.channels * unit + 4 * 6 * (keys + values)
+    return residual + max(mlp, signals + 4 * 4 * 64 * text.value_heads)
+
+
 def needed(text: Text, head: Head, tower_weights: int, settings: ClefSettings) -> Need:
     """What one device holds with these settings; `tower_weights` of the vision tower, or 0."""
     precision, unit = settings.precision, _unit(settings.precision)
@@ -121,30 +122,17 @@ def needed(text: Text, head: Head, tower_weights: int, settings: ClefSettings) -
         else:
             decoder += count * unit
     chunk = min(settings.chunk_tokens, settings.max_tokens)
+    per_token = key_bytes(text, precision) + memory_bytes(head, precision)
     return Need(
         decoder_bytes=int(decoder),
         tables_bytes=tables if settings.tables == "device" else 0,
         head_bytes=unit * sum(math.prod(shape) for shape in head_shapes(head).values()),
         tower_bytes=unit * tower_weights if settings.max_images else 0,
-        keys_bytes=settings.max_tokens
-        * (key_bytes(text, precision) + memory_bytes(head, precision)),
-        states_bytes=state_bytes(text, precision),
-        chunk_bytes=chunk * (_token_bytes(text, unit) + _MASK_BYTES * settings.max_tokens),
+        keys_bytes=2 * settings.max_tokens * per_token,
+        states_bytes=2 * state_bytes(text, precision),
+        chunk_bytes=chunk * token_bytes(text, precision) + _unpacked_bytes(text, precision),
         runtime_bytes=_RUNTIME_BYTES,
     )
-
-
-def fits(settings: ClefSettings, card_bytes: int) -> list[Fit]:
-    """Clef-flash on a card, for each precision that serves, most exact first."""
-    found = []
-    for precision in ("bf16", "fp8", "int8"):
-        asked = replace(settings, precision=precision)
-        need = needed(FLASH, FLASH_HEAD, FLASH_TOWER_WEIGHTS, asked)
-        left = card_bytes - need.least_bytes
-        per_token = key_bytes(FLASH, precision) + memory_bytes(FLASH_HEAD, precision)
-        entry = 4000 * per_token + state_bytes(FLASH, precision)
-        found.append(Fit(precision, need, left, max(0, left // entry)))
-    return found
 
 
 def _unit(precision: Precision) -> int:
@@ -152,12 +140,8 @@ def _unit(precision: Precision) -> int:
     return 4 if precision == "fp32" else 2
 
 
-def _token_bytes(text: Text, unit: int) -> int:
-    """Per token of a chunk: the larger of what an MLP and what a linear layer hold at once."""
-    residual = 4 * text.hidden * unit + 4 * text.hidden
-    mlp = 3 * text.intermediate * unit
-    values = text.value_heads * text.value_dim
-    keys = text.value_heads * text.key_dim
-    signals = 3 * text.channels * unit + 4 * (3 * keys + 4 * values)
-    chunks = 4 * 64 * text.value_heads * 4
-    return residual + max(mlp, signals + chunks)
+def _unpacked_bytes(text: Text, precision: Precision) -> int:
+    """Of the largest 8-bit weight while it is multiplied: it is unpacked first, FP8 by way of
+    float32; but not on cards that multiply in FP8."""
+    each = {"bf16": 0, "fp32": 0, "int8": 2, "fp8": 4 + 4 + 2}[precision]
+    return each * max(text.intermediate, text.channels) * text.hidden

@@ -59,6 +59,11 @@ class Prefixes:
         self._kept.clear()
 
     @property
+    def max_bytes(self) -> int:
+        """The most that may be taken."""
+        return int(self._kept.maxsize)
+
+    @property
     def bytes(self) -> int:
         """Taken now."""
         return int(self._kept.currsize)

@@ -125,9 +125,9 @@ def prompt(
     media = tokens.media(tuple(picture.tokens for picture in subject.pictures))
     fixed = len(tokens.prefix) + len(media) + len(ids)
     if fixed > limits.max_tokens:
+        said = "the question alone needs" if len(questions) == 1 else "the questions alone need"
         raise Unreadable(
-            f"the question{'' if len(questions) == 1 else 's'} alone need {fixed} tokens, "
-            f"at most {limits.max_tokens} fit",
+            f"{said} {fixed} tokens, at most {limits.max_tokens} fit",
             reason=Reason.TOO_LONG if asker is None else Reason.INSTRUCTIONS_CUT,
             question=asker,
             tokens=fixed,

@@ -1,16 +1,18 @@
-"""Half the memory for the decoder's large products: 8-bit weights by torchao, as they are loaded.
+"""Half the memory for the decoder's large products: 8-bit weights, rounded as they are loaded.
+
+By torchao where weights are unpacked for each product, by torch where a GPU multiplies in FP8.
 
 What is small or touchy stays as it is: norms, convolutions, decay and rate of the delta rule, the
 head and the vision tower.
 """
 
-import functools
 import importlib
 from typing import Any
 
 import torch
 from torch import nn
 
+from engines.clef.eight import EightBitLinear
 from engines.clef.settings import Precision
 
 LARGE = frozenset(
@@ -32,24 +34,24 @@ def shrink(module: nn.Module, name: str, precision: Precision) -> None:
     if precision in ("bf16", "fp32") or last != "weight" or owner.rpartition(".")[2] not in LARGE:
         return
     product = module.get_submodule(owner)
+    weight = next(product.parameters())
+    if precision == "fp8" and multiplies(weight.device):
+        parent, _, own = owner.rpartition(".")
+        setattr(module.get_submodule(parent), own, EightBitLinear(weight.data))
+        return
     quantisation: Any = importlib.import_module("torchao.quantization")
-    device = next(product.parameters()).device
-    quantisation.quantize_(product, _recipe(precision, device))
+    recipe = {
+        "int8": quantisation.Int8WeightOnlyConfig,
+        "fp8": quantisation.Float8WeightOnlyConfig,
+    }
+    quantisation.quantize_(product, recipe[precision]())
+
+
+def multiplies(device: torch.device) -> bool:
+    """Whether the device multiplies in FP8; elsewhere weights are unpacked for each product."""
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= _FP8_FROM
 
 
 def bytes_per_weight(precision: Precision) -> float:
     """Of a weight that is shrunk, its scales not counted."""
     return {"fp32": 4.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0}[precision]
-
-
-@functools.cache
-def _recipe(precision: Precision, device: torch.device) -> Any:
-    """int8: weights only. fp8: products in FP8 with a scale per token where the device can."""
-    quantisation: Any = importlib.import_module("torchao.quantization")
-    if precision == "int8":
-        return quantisation.Int8WeightOnlyConfig()
-    if device.type == "cuda" and torch.cuda.get_device_capability(device) >= _FP8_FROM:
-        return quantisation.Float8DynamicActivationFloat8WeightConfig(
-            granularity=quantisation.PerRow()
-        )
-    return quantisation.Float8WeightOnlyConfig()

@@ -2,21 +2,26 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engines.clef.crossing import placed
 from engines.clef.evidence import Intake, Places, evidence, places
 from engines.clef.graphs import CudaGraphs, Recorder
 from engines.clef.head import Memory
 from engines.clef.model import Model
 from engines.clef.past import stacked
+from engines.clef.plan import key_bytes, memory_bytes, state_bytes
 from engines.clef.positions import after, following, positions_of
 from engines.clef.prefixes import Prefix, Prefixes
 from engines.clef.prompt import Opening, Prompt
 from engines.clef.replay import Replay
+from engines.clef.room import Room, unlimited
 from engines.clef.settings import ClefSettings
 from engines.clef.steps import Row, Steps
 
@@ -24,7 +29,7 @@ Logits = tuple[tuple[float, ...], ...]
 """Per question of a prompt, one per option, in the encoder's order."""
 
 _KEYS_PER_TOKEN = 8
-"""Keys that rows of one batch may hold, in times of the batch's tokens."""
+"""Keys that rows of one batch may attend to, in times of the batch's tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +73,18 @@ class Reader:
         model: Model,
         settings: ClefSettings,
         prefixes: Prefixes,
+        *,
+        room: Room | None = None,
         recorder: Recorder | None = None,
     ) -> None:
-        """On a GPU a recorder of CUDA graphs is the default, unless the settings say no."""
+        """Without a room, memory is as large as the settings assume. On a GPU a recorder of CUDA
+        graphs is the default, unless the settings say no."""
+        room = room or unlimited(settings)
         if recorder is None and settings.graphs and model.device.type == "cuda":
-            recorder = Recorder(CudaGraphs(model.device))
+            recorder = Recorder(CudaGraphs(model.device), room.graph_bytes, room.graph_tokens)
         self._model = model
         self._settings = settings
+        self._room = room
         self._prefixes = prefixes
         self._replay = Replay(model, settings.bucket_tokens, recorder)
         self._steps = Steps(model, settings, self._replay)
@@ -89,9 +99,41 @@ class Reader:
         """Of the numbers it computes with."""
         return self._model.dtype
 
+    def clear(self) -> None:
+        """Let go of everything that is only held to be faster: memory is short."""
+        self._prefixes.clear()
+        self._replay.clear()
+
     @torch.inference_mode()
     def logits(self, prompts: Sequence[Prompt]) -> list[Logits]:
         """For each prompt: the logits of its questions."""
+        found: list[Logits] = [()] * len(prompts)
+        with _on(self._model.device):
+            for group in self._groups(prompts):
+                asked = [prompts[at] for at in group]
+                for at, logits in zip(group, self._group(asked), strict=True):
+                    found[at] = logits
+        return found
+
+    def _groups(self, prompts: Sequence[Prompt]) -> Iterator[list[int]]:
+        """Places of the prompts that are read together: as many as their openings have room."""
+        askers: dict[bytes, list[int]] = {}
+        for at, one in enumerate(prompts):
+            askers.setdefault(one.opening.key, []).append(at)
+        group: list[int] = []
+        held = 0
+        for own in askers.values():
+            opening = prompts[own[0]].opening
+            size = self._bytes(opening) if self._worth_sharing(opening, len(own)) else 0
+            if group and held + size > self._room.openings_bytes:
+                yield group
+                group, held = [], 0
+            group += own
+            held += size
+        if group:
+            yield group
+
+    def _group(self, prompts: Sequence[Prompt]) -> list[Logits]:
         prefixes = self._openings(prompts)
         asking = [_Asking(at, one, prefixes.get(one.opening.key)) for at, one in enumerate(prompts)]
         found: list[Logits] = [()] * len(prompts)
@@ -99,6 +141,12 @@ class Reader:
             for one, logits in zip(batch, self._asked(batch), strict=True):
                 found[one.at] = logits
         return found
+
+    def _bytes(self, opening: Opening) -> int:
+        """What is held of an opening that was read."""
+        precision, text = self._settings.precision, self._model.backbone.text
+        per_token = key_bytes(text, precision) + memory_bytes(self._model.head.shape, precision)
+        return len(opening.ids) * per_token + state_bytes(text, precision)
 
     def _openings(self, prompts: Sequence[Prompt]) -> dict[bytes, Prefix]:
         """Every opening that is better read by itself, read if it was not read before."""
@@ -119,7 +167,8 @@ class Reader:
         return found
 
     def _worth_keeping(self, opening: Opening) -> bool:
-        return len(opening.ids) >= self._settings.cache_from_tokens
+        long_enough = len(opening.ids) >= self._settings.cache_from_tokens
+        return long_enough and self._bytes(opening) <= self._prefixes.max_bytes
 
     def _worth_sharing(self, opening: Opening, askers: int) -> bool:
         """In deterministic mode how many ask must make no difference."""
@@ -133,7 +182,7 @@ class Reader:
         for opening in sorted(openings, key=lambda one: len(one.ids)):
             width = len(opening.ids)
             alone = self._settings.deterministic or width > self._settings.chunk_tokens
-            if batch and (alone or (len(batch) + 1) * width > self._settings.batch_tokens):
+            if batch and (alone or (len(batch) + 1) * width > self._room.batch_tokens):
                 yield batch
                 batch = []
             batch.append(opening)
@@ -143,8 +192,9 @@ class Reader:
     def _read_openings(self, openings: Sequence[Opening]) -> list[Prefix]:
         rows = [Row(one.ids, positions_of(one), one) for one in openings]
         nothing = torch.zeros(len(rows), 0, 2, dtype=torch.int64, device=self._model.device)
-        lengths = torch.tensor([len(one.ids) for one in openings], device=self._model.device)
-        intake = Intake(self._model.head, Places(nothing, lengths, 0))
+        counts = tuple(len(one.ids) for one in openings)
+        where = Places(nothing, placed(counts, self._model.device), 0, counts)
+        intake = Intake(self._model.head, where)
         past = self._steps.read(rows, intake)
         memory = intake.memory()
         return [
@@ -158,7 +208,7 @@ class Reader:
 
     def _batches(self, asking: Sequence[_Asking]) -> Iterator[list[_Asking]]:
         """Those on the same opening together, then by length, as many as the budgets allow."""
-        budget = self._settings.batch_tokens
+        budget = self._room.batch_tokens
         batch: list[_Asking] = []
         for one in sorted(
             asking, key=lambda each: (len(each.prefix or ()), id(each.prefix), each.tokens)
@@ -168,12 +218,20 @@ class Reader:
             tokens = len(rows) * max(each.tokens for each in rows)
             keys = len(rows) * max(each.keys for each in rows)
             mixed = bool(batch) and (batch[0].prefix is None) != (one.prefix is None)
-            if batch and (alone or mixed or tokens > budget or keys > _KEYS_PER_TOKEN * budget):
+            much = tokens > budget or keys > _KEYS_PER_TOKEN * budget or not self._holds(rows)
+            if batch and (alone or mixed or much):
                 yield batch
                 batch = []
             batch.append(one)
         if batch:
             yield batch
+
+    def _holds(self, rows: Sequence[_Asking]) -> bool:
+        """Whether there is room for their openings beside each other, if they are several."""
+        prefixes = [one.prefix for one in rows if one.prefix is not None]
+        if all(one is prefixes[0] for one in prefixes):
+            return True  # one that all share is not copied
+        return len(prefixes) * max(one.bytes for one in prefixes) <= self._room.openings_bytes
 
     def _asked(self, batch: Sequence[_Asking]) -> list[Logits]:
         prompts = [one.prompt for one in batch]
@@ -184,15 +242,15 @@ class Reader:
         if prefixes:
             past = stacked([one.past for one in prefixes], max(map(len, prefixes)))
         self._steps.ask([one.row() for one in batch], past, intake)
-        memory = _memory(prefixes, intake.memory(), where.lengths)
+        memory = _memory(prefixes, intake.memory(), where)
         scores = self._replay.scores(evidence(prompts, intake, memory, self._model.words))
         return [_logits(one, row) for one, row in zip(prompts, scores.tolist(), strict=True)]
 
 
-def _memory(prefixes: Sequence[Prefix], own: Tensor, lengths: Tensor) -> Memory:
+def _memory(prefixes: Sequence[Prefix], own: Tensor, where: Places) -> Memory:
     """What the head remembers of a batch: of a common opening once."""
-    even = int(lengths.min()) == own.shape[1]
-    seen = torch.arange(own.shape[1], device=own.device) < lengths[:, None]
+    even = min(where.counts) == own.shape[1]
+    seen = torch.arange(own.shape[1], device=own.device) < where.lengths[:, None]
     if not prefixes:
         return Memory(None, own, None if even else seen)
     if all(one is prefixes[0] for one in prefixes):
@@ -200,9 +258,14 @@ def _memory(prefixes: Sequence[Prefix], own: Tensor, lengths: Tensor) -> Memory:
         return Memory(prefixes[0].memory, own, None if even else torch.cat((before, seen), 1))
     width = max(map(len, prefixes))
     rows = [functional.pad(one.memory, (0, 0, 0, width - len(one))) for one in prefixes]
-    counts = torch.tensor([len(one) for one in prefixes], device=own.device)
+    counts = placed([len(one) for one in prefixes], own.device)
     before = torch.arange(width, device=own.device) < counts[:, None]
     return Memory(None, torch.cat((torch.cat(rows), own), 1), torch.cat((before, seen), 1))
+
+
+def _on(device: torch.device) -> AbstractContextManager[Any]:
+    """The device that kernels are launched on which do not look where their tensors are."""
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
 def _logits(prompt: Prompt, scores: Sequence[float]) -> Logits:

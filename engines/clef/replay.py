@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from engines.clef.backbone import stretch_of
-from engines.clef.graphs import MOST_KEYS, MOST_TOKENS, Recorder, up, up_to_power
+from engines.clef.crossing import sent
+from engines.clef.graphs import MOST_KEYS, MOST_TOKENS_AFTER, Recorder, up, up_to_power
 from engines.clef.head import Evidence, Memory
 from engines.clef.layers import Stretch, Turn, turn
 from engines.clef.model import Model
@@ -33,22 +34,25 @@ class Replay:
         self, embedded: Tensor, positions: Tensor, lengths: Sequence[int], past: Past | None
     ) -> Tensor:
         """[rows, tokens, hidden] of rows after what they have read, which ends here."""
+        model = self._model
         if self._recorder is None or not self._small(embedded, past):
-            return self.hidden_and_past(embedded, positions, lengths, past, record=False)[0]
-        if past is None:
-            return self.hidden_and_past(embedded, positions, lengths, None)[0]
+            stretch = self._stretch(positions, lengths, past)
+            hidden: Tensor = model.backbone(embedded, stretch, past, model.kernels, ends=True)[0]
+            return hidden
         rows = up_to_power(embedded.shape[0])
-        wide = _widened(past, rows, up(past.width, _PAST_BUCKETS * self._bucket))
-        inputs = self._inputs(embedded, positions, lengths, wide)
-        count = len(wide.keys)
-        given = [*inputs, *wide.keys, *wide.values, *wide.convolved, *wide.memories]
+        wide = past and _widened(past, rows, up(past.width, _PAST_BUCKETS * self._bucket))
+        given = self._inputs(embedded, positions, lengths, wide)
+        count = len(wide.keys) if wide else 0
+        if wide:
+            given += [*wide.keys, *wide.values, *wide.convolved, *wide.memories]
 
         def work(given: Sequence[Tensor]) -> tuple[Tensor, ...]:
-            before = _past(given[6:], count)
-            stretch = Stretch(Turn(given[1], given[2]), given[3], given[4], given[5])
-            return (self._model.backbone(given[0], stretch, before, self._model.kernels)[0],)
+            before = _past(given[6:], count) if count else None
+            mask = given[5] if count else None
+            stretch = Stretch(Turn(given[1], given[2]), given[3], given[4], mask)
+            return (model.backbone(given[0], stretch, before, model.kernels, ends=True)[0],)
 
-        found = self._recorder.run("after", work, given)[0]
+        found = self._recorder.run("after" if wide else "alone", work, given)[0]
         return found[: embedded.shape[0], : embedded.shape[1]]
 
     def hidden_and_past(
@@ -66,8 +70,7 @@ class Replay:
         recordable = record and past is None and self._small(embedded, None)
         if self._recorder is None or not recordable:
             model = self._model
-            place = turn(model.backbone.text.rotary, positions.to(model.device), model.dtype)
-            stretch = stretch_of(place, lengths, past)
+            stretch = self._stretch(positions, lengths, past)
             hidden, after = model.backbone(embedded, stretch, past, model.kernels)
             return hidden, replace(after, lengths=total)
         inputs = self._inputs(embedded, positions, lengths, None)
@@ -87,18 +90,20 @@ class Replay:
 
     def scores(self, evidence: Evidence) -> Tensor:
         """float32[p, n]; see `DecisionHead`."""
-        own = evidence.memory.own
-        if self._recorder is None or own.shape[0] * own.shape[1] > MOST_TOKENS:
+        rows, tokens = evidence.memory.own.shape[:2]
+        shared = evidence.memory.shared
+        keys = tokens + (0 if shared is None else shared.shape[1])
+        if self._recorder is None or not self._fits(rows, tokens, keys):
             scores: Tensor = self._model.head(evidence)
             return scores
         wide = _padded_evidence(evidence, self._bucket)
-        shared = [] if wide.memory.shared is None else [wide.memory.shared]
+        common = [] if wide.memory.shared is None else [wide.memory.shared]
         seen = wide.memory.seen
         given = [
             wide.memory.own,
             *([] if seen is None else [seen]),
             *(wide.last, wide.questions, wide.options, wide.words, wide.types, wide.asker),
-            *shared,
+            *common,
         ]
 
         def work(given: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -108,11 +113,31 @@ class Replay:
         found = self._recorder.run("head", work, given)[0]
         return found[: evidence.types.shape[0], : evidence.asker.shape[1]]
 
+    def clear(self) -> None:
+        """Let go of every recording."""
+        if self._recorder is not None:
+            self._recorder.clear()
+
+    def _stretch(self, positions: Tensor, lengths: Sequence[int], past: Past | None) -> Stretch:
+        """What is read as it comes, unpadded where nothing has to be."""
+        model = self._model
+        there = sent(positions, model.device)
+        return stretch_of(turn(model.backbone.text.rotary, there, model.dtype), lengths, past)
+
     def _small(self, embedded: Tensor, past: Past | None) -> bool:
-        """Whether launching counts, and copying the keys does not."""
+        """Whether it is to be recorded; what is remembered before it, if anything, counts too."""
         rows, tokens = self._padded_size(embedded)
-        keys = tokens + (past.width if past else 0)
-        return rows * tokens <= MOST_TOKENS and rows * keys <= MOST_KEYS
+        if past is None:
+            return self._fits(rows, tokens, tokens)
+        most = 0 if self._recorder is None else self._recorder.max_bytes
+        copied = past.bytes // len(past.lengths) * rows
+        short = rows * tokens <= MOST_TOKENS_AFTER and copied <= most
+        return short and self._fits(rows, tokens, tokens + past.width)
+
+    def _fits(self, rows: int, tokens: int, keys: int) -> bool:
+        """Whether launching counts, and copying the keys does not."""
+        most = 0 if self._recorder is None else self._recorder.max_tokens
+        return rows * tokens <= most and rows * keys <= MOST_KEYS
 
     def _padded_size(self, embedded: Tensor) -> tuple[int, int]:
         return up_to_power(embedded.shape[0]), up(embedded.shape[1], self._bucket)
@@ -126,7 +151,7 @@ class Replay:
         embedded = functional.pad(embedded, (0, 0, 0, tokens - width, 0, rows - count))
         positions = functional.pad(positions, (0, tokens - width, 0, rows - count))
         rotary, dtype = self._model.backbone.text.rotary, self._model.dtype
-        place = turn(rotary, positions.to(self._model.device), dtype)
+        place = turn(rotary, sent(positions, self._model.device), dtype)
         all_lengths = [*lengths, *[1] * (rows - count)]
         stretch = stretch_of(place, all_lengths, past, always=True)
         masks = [stretch.valid, stretch.ends, stretch.mask]

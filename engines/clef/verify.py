@@ -4,7 +4,6 @@ What must hold for any weights is checked on the device that is to serve; agains
 `transformers`, where that is installed and fits beside it.
 """
 
-import gc
 import importlib
 import importlib.util
 import json
@@ -19,6 +18,7 @@ import torch
 from engines.clef import rendering
 from engines.clef.checkpoint import Checkpoint, load
 from engines.clef.definition import wordings
+from engines.clef.failures import relieve
 from engines.clef.model import Model, opened
 from engines.clef.plain import plain_hidden
 from engines.clef.prefixes import Prefixes
@@ -27,6 +27,7 @@ from engines.clef.pull import LISTING
 from engines.clef.reader import Logits, Reader
 from engines.clef.settings import ClefSettings, Precision
 from engines.clef.tokens import Tokens
+from engines.clef.weights import Progress
 from engines.hub import MANIFEST, HubError, recheck
 
 _DRIFT: dict[str, float] = {"fp32": 1e-4, "bf16": 0.05}
@@ -48,12 +49,16 @@ class Finding:
 
 
 def findings(
-    path: Path, *, device: str = "cpu", max_delta: float | None = None
+    path: Path,
+    *,
+    device: str = "cpu",
+    max_delta: float | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Finding]:
     """What is found out about the checkpoint in `path`, one check after the other.
 
-    `max_delta` is how far an int8 probability may be from the plain one's; without it the distance
-    is reported only.
+    `max_delta` is how far a probability of 8-bit weights may be from the plain one's; without it
+    the distance is reported only. `progress` is told how far loading is, each time.
 
     Raises:
         CheckpointError: it cannot be loaded at all.
@@ -67,15 +72,23 @@ def findings(
     asked = _prompts(tokens)
     yield _spans_are_where_they_must_be(checkpoint, tokens, asked)
     yield _marks_stay(checkpoint)
-    model = opened(checkpoint, settings)
+    model = opened(checkpoint, settings, progress)
     yield Finding("load", "ok", f"{path.name} on {device} in {precision}: {len(asked)} prompts")
     plain = _reader(model, settings).logits(asked)
     yield _like_transformers(checkpoint, model, asked[0])
-    for check, options in _INDIFFERENT.items():
+    for check, options in (_INDIFFERENT | _recorded(device)).items():
         yield _indifferent(check, _reader(model, replace(settings, **options)), asked, plain)
     del model
-    gc.collect()
-    yield _int8(checkpoint, settings, asked, plain, max_delta)
+    eight: tuple[Precision, ...] = ("int8", "fp8")
+    for small in eight:
+        relieve()  # a card that holds one model need not hold two
+        coarse = replace(settings, precision=small)
+        check = f"{small} against {precision}"
+        if importlib.util.find_spec("torchao") is None:
+            yield Finding(check, "skipped", "torchao is not installed")
+            continue
+        found = _reader(opened(checkpoint, coarse, progress), coarse).logits(asked)
+        yield _eight_bits(check, _moved(found, plain), max_delta)
 
 
 _INDIFFERENT: dict[str, dict[str, Any]] = {
@@ -87,6 +100,11 @@ _INDIFFERENT: dict[str, dict[str, Any]] = {
     },
     "on a remembered state": {"prefix_from_tokens": 1, "cache_from_tokens": 1},
 }
+
+
+def _recorded(device: str) -> dict[str, dict[str, Any]]:
+    """Where kernels can be recorded, that too."""
+    return {"recorded and replayed": {"graphs": True}} if device.startswith("cuda") else {}
 
 
 def _origin(path: Path) -> Finding:
@@ -158,22 +176,12 @@ def _like_transformers(checkpoint: Checkpoint, model: Model, one: Prompt) -> Fin
     return Finding(check, status, f"hidden states of {one.tokens} tokens differ by {apart:.1e}")
 
 
-def _int8(
-    checkpoint: Checkpoint,
-    settings: ClefSettings,
-    asked: Sequence[Prompt],
-    plain: Sequence[Logits],
-    max_delta: float | None,
-) -> Finding:
-    check = f"int8 against {settings.precision}"
-    if importlib.util.find_spec("torchao") is None:
-        return Finding(check, "skipped", "torchao is not installed")
-    coarse = replace(settings, precision="int8")
-    moved, flips, count = _moved(_reader(opened(checkpoint, coarse), coarse).logits(asked), plain)
-    detail = f"max |Δp| {moved:.4f}, other answer in {flips} of {count} questions"
+def _eight_bits(check: str, moved: tuple[float, int, int], max_delta: float | None) -> Finding:
+    most, flips, count = moved
+    detail = f"max |Δp| {most:.4f}, other answer in {flips} of {count} questions"
     if max_delta is None:
         return Finding(check, "measured", detail)
-    return Finding(check, "failed" if moved > max_delta else "ok", detail)
+    return Finding(check, "failed" if most > max_delta else "ok", detail)
 
 
 def _reader(model: Model, settings: ClefSettings) -> Reader:

@@ -41,7 +41,10 @@ class Tower:
             raise CheckpointError(
                 f"the vision tower does not fit its configuration: {error}"
             ) from error
-        self._module = module.to(device, dtype).eval().requires_grad_(False)
+        module = module.to(device).eval().requires_grad_(False)
+        for parameter in module.parameters():  # and not its buffers: frequencies keep their bits
+            parameter.data = parameter.data.to(dtype)
+        self._module = module
         self._device, self._dtype = device, dtype
         self._vision = vision
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from engines.hub import HubError, Listing, Source, pulled, source_of
 from gateway.cli import engine_clef, engine_laya, engine_plan
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
+from gateway.cli.importing import bar
 from gateway.cli.screen import screen
 
 _PINNED = ("laya", "laya-multilingual", "laya-typed-decisions", "clef-flash")
@@ -100,7 +101,7 @@ def _add_verify(actions: Commands) -> None:
     action.add_argument("path", metavar="PATH", type=Path, help="checkpoint directory")
     action.add_argument("--device", default="cpu", help="clef: cpu (the default), cuda, cuda:1, …")
     action.add_argument(
-        "--max-delta", type=float, help="fail if an int8 probability moves further than this"
+        "--max-delta", type=float, help="fail if an 8-bit probability moves further than this"
     )
     add_json(action)
     action.set_defaults(act=_verify)
@@ -149,9 +150,12 @@ def _verify(chosen: argparse.Namespace) -> int:
     if chosen.engine == "clef":
         from engines.clef import verify
 
-        found: list[Finding] = list(
-            verify.findings(chosen.path, device=chosen.device, max_delta=chosen.max_delta)
-        )
+        with bar(f"loading {chosen.path.name}") as told:
+            found: list[Finding] = list(
+                verify.findings(
+                    chosen.path, device=chosen.device, max_delta=chosen.max_delta, progress=told
+                )
+            )
     else:
         from engines.laya.verify import findings
 

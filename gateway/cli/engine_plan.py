@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,10 @@ from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_json
 from gateway.cli.screen import screen
+from gateway.config_clef import ClefEngineSection
 
 if TYPE_CHECKING:
-    from engines.clef.plan import Fit
+    from engines.clef.room import Fit
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "MIB": 1 << 20, "GIB": 1 << 30}
 _ROWS = {
@@ -21,8 +23,8 @@ _ROWS = {
     "tables_bytes": "embeddings and output rows",
     "head_bytes": "head",
     "tower_bytes": "vision tower",
-    "keys_bytes": "keys, values and the head's memory of one prompt",
-    "states_bytes": "states of one prompt",
+    "keys_bytes": "keys, values and the head's memory of one prompt, old and new",
+    "states_bytes": "states of one prompt, old and new",
     "chunk_bytes": "to compute one chunk, at most about",
     "runtime_bytes": "CUDA itself, about",
 }
@@ -33,9 +35,15 @@ def add_to(actions: Commands) -> None:
     action = actions.add_parser("plan", help="what a model needs on a card, and what fits")
     action.add_argument("engine", choices=("clef-flash",))
     action.add_argument("--gpu", type=_bytes, metavar="24GB", required=True, help="memory it has")
-    action.add_argument("--max-tokens", type=int, default=16_384, help="longest prompt")
-    action.add_argument("--chunk-tokens", type=int, default=2048, help="computed at once")
-    action.add_argument("--images", type=int, default=4, help="0 = without the vision tower")
+    action.add_argument(
+        "--max-tokens", type=_of("max_tokens"), default=16_384, metavar="N", help="longest prompt"
+    )
+    action.add_argument(
+        "--chunk-tokens", type=_of("chunk_tokens"), default=2048, metavar="N", help="read at once"
+    )
+    action.add_argument(
+        "--images", type=_of("max_images"), default=4, metavar="N", help="0 = no vision tower"
+    )
     action.add_argument("--tables", choices=("device", "host"), default="device")
     add_json(action)
     action.set_defaults(act=_plan)
@@ -48,9 +56,27 @@ def _bytes(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2] or ""])
 
 
+def _of(setting: str) -> Callable[[str], int]:
+    """A number within the bounds of that setting of an engine."""
+
+    def number(text: str) -> int:
+        try:
+            section = ClefEngineSection.model_validate(
+                {"kind": "clef", "path": "-", setting: int(text)}
+            )
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is no value of {setting}; see docs/configuration.md"
+            ) from error
+        found: int = getattr(section, setting)
+        return found
+
+    return number
+
+
 def _plan(chosen: argparse.Namespace) -> int:
     """Print the plan; 1 when nothing fits."""
-    from engines.clef.plan import fits
+    from engines.clef.room import fits
     from engines.clef.settings import ClefSettings
 
     settings = ClefSettings(
@@ -74,6 +100,7 @@ def _line(fit: "Fit") -> dict[str, Any]:
         "fits": fit.left_bytes >= 0,
         "need": asdict(fit.need),
         "left_bytes": fit.left_bytes,
+        "room": asdict(fit.room),
         "cached_states_of_4000_tokens": fit.cached_states,
     }
 
@@ -88,6 +115,8 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     table.add_row(
         "prompts of that length fit", *("yes" if one.left_bytes >= 0 else "no" for one in found)
     )
+    table.add_row("tokens computed at once", *(_of_room(one, "batch_tokens") for one in found))
+    table.add_row("recorded at once", *(_of_room(one, "graph_tokens") for one in found))
     table.add_row(
         "states of 4,000 tokens the rest remembers", *(str(one.cached_states) for one in found)
     )
@@ -96,6 +125,10 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     console.print(table)
     if not any(one.left_bytes >= 0 for one in found):
         console.print("nothing fits; try --tables host, --images 0, or fewer tokens")
+
+
+def _of_room(fit: "Fit", name: str) -> str:
+    return f"{getattr(fit.room, name):,}" if fit.left_bytes >= 0 else "-"
 
 
 def _gb(count: int) -> str:

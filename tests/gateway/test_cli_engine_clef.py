@@ -125,3 +125,16 @@ def test_verify_on_a_device_that_is_not_there_is_an_environment_error(capsys: Ca
 
     assert code == 4
     assert "CUDA" in capsys.readouterr().err or "cuda" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", ["--max-tokens=0", "--max-tokens=262145", "--chunk-tokens=1", "--images=-1"]
+)
+def test_a_plan_of_what_no_engine_can_be_told_is_a_usage_error(
+    option: str, capsys: Capture
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["engine", "plan", "clef-flash", "--gpu", "24GB", option])
+
+    assert ended.value.code == 2
+    assert "is no value of" in capsys.readouterr().err

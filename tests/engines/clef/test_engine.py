@@ -263,3 +263,12 @@ def test_the_digest_knows_what_changes_answers_and_nothing_else() -> None:
 def test_an_asset_that_is_no_image_is_refused(engine: ClefEngine) -> None:
     with pytest.raises(Unreadable, match="image cannot be decoded"):
         engine.prepare(Inquiry(STATE, BASIC, {"i": Asset("image/png", b"\x89PNG\r\n\x1a\nxx")}))
+
+
+def test_an_engine_on_a_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engines.clef.engine.Keeper", lambda *_, **__: None)
+
+    facts = [tiny_engine(device=device).facts for device in ("cuda:1", "cpu")]
+
+    assert [one.device for one in facts] == ["cuda", "cpu"]
+    assert facts[0].digest == facts[1].digest  # where it runs is nothing that it answers

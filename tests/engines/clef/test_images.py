@@ -5,11 +5,15 @@ import struct
 import zlib
 
 import pytest
+import torch
 from PIL import Image
 
 from engines.clef.checkpoint import Checkpoint
 from engines.clef.images import MAX_BYTES, Sight, fitted, picture, sight
 from engines.clef.prompt import Picture
+from engines.clef.shapes import VISION
+from engines.clef.vision import Tower
+from engines.clef.weights import Weights
 from engines.contract import Asset, Reason, Unreadable
 
 
@@ -107,6 +111,24 @@ def test_sides_are_multiples_of_a_merged_patch_and_areas_are_bounded(how: Sight)
     high, wide = fitted(5000, 4999, how)
     assert high * wide <= how.most_pixels
     assert high % how.factor == wide % how.factor == 0
+
+
+def test_a_tower_of_sixteen_bits_keeps_its_positions_exact(checkpoint: Checkpoint) -> None:
+    assert checkpoint.vision is not None
+    weights = Weights(checkpoint)
+    own = {name.removeprefix(VISION): weights.tensor(name) for name in weights.vision_names}
+    weights.close()
+
+    towers = [
+        Tower(checkpoint.vision, own, torch.device("cpu"), dtype)._module
+        for dtype in (torch.float32, torch.bfloat16)
+    ]
+
+    assert {p.dtype for p in towers[1].parameters()} == {torch.bfloat16}
+    exact, coarse = (dict(tower.named_buffers()) for tower in towers)
+    assert exact
+    for name, buffer in exact.items():
+        assert torch.equal(coarse[name], buffer), name
 
 
 def test_ribbons_are_refused(how: Sight) -> None:

@@ -129,6 +129,28 @@ async def test_a_load_that_fails_is_tried_again_by_the_next_who_asks(clock: Cloc
     keeper.close()
 
 
+async def test_a_load_that_fails_for_good_is_the_last(clock: Clock) -> None:
+    loads = Loads(clock)
+    keeper = Keeper(
+        loads, 1000.0, clock=clock, is_final=lambda error: "gone for good" in str(error)
+    )
+    clock.now_s += 1000.0
+    assert keeper.rest_if_idle()
+
+    def fail() -> None:
+        raise RuntimeError("gone for good")
+
+    loads.fails = fail
+    loads.go.clear()
+    with pytest.raises(Loading):
+        keeper.want()
+    loads.go.set()
+    await until(lambda: keeper.state == "lost")
+
+    with pytest.raises(Broken, match="lost"):
+        keeper.want()
+
+
 def test_what_is_lost_stays_lost(clock: Clock) -> None:
     keeper = Keeper(Loads(clock), clock=clock)
     keeper.lose()

@@ -10,8 +10,9 @@ import torch
 from engines.clef.model import Model
 from engines.clef.prefixes import Prefixes
 from engines.clef.prompt import Limits, Prompt, Subject, prompt
-from engines.clef.reader import Logits, Reader
+from engines.clef.reader import Logits, Reader, _on
 from engines.clef.rendering import worded
+from engines.clef.room import unlimited
 from engines.clef.settings import ClefSettings
 from engines.clef.steps import Row, Steps
 from engines.clef.tokens import Tokens
@@ -167,3 +168,97 @@ def test_the_output_layer_is_never_multiplied(model: Model) -> None:
     products = [one for one in modules if isinstance(one, torch.nn.Linear)]
 
     assert all(one.out_features != model.words.rows.shape[0] for one in products)
+
+
+def test_states_are_read_in_groups_that_memory_has_room_for(
+    reads: Reads, model: Model, mixed: list[Prompt], plain: list[Logits]
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32", prefix_from_tokens=1)
+    whole = Reader(model, settings, Prefixes(0))
+    size = max(whole._bytes(one.opening) for one in mixed)
+    narrow = replace(unlimited(settings), openings_bytes=size // 2)
+    reader = Reader(model, settings, Prefixes(0), room=narrow)
+
+    groups = [
+        {mixed[at].opening.key: whole._bytes(mixed[at].opening) for at in group}
+        for group in reader._groups(mixed)
+    ]
+
+    assert [len(sizes) for sizes in groups] == [2, 1, 1]
+    assert sum(groups[0].values()) <= narrow.openings_bytes
+    assert list(whole._groups(mixed)) == [list(range(len(mixed)))]
+    assert apart(reader.logits(mixed), plain) < 1e-4
+
+
+def test_a_batch_is_no_larger_than_memory_has_room_for(
+    model: Model, mixed: list[Prompt], plain: list[Logits], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32")
+    narrow = replace(unlimited(settings), batch_tokens=700)
+    own, sizes = Steps.ask, []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> None:
+        sizes.append(len(rows) * max(len(row.ids) for row in rows))
+        own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "ask", counting)
+
+    found = Reader(model, settings, Prefixes(0), room=narrow).logits(mixed)
+
+    assert max(sizes) <= 700
+    assert apart(found, plain) < 1e-4
+
+
+def test_states_beside_each_other_are_no_more_than_memory_has_room_for(
+    model: Model, tokens: Tokens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ClefSettings(TINY, device="cpu", precision="fp32", prefix_from_tokens=1)
+    asked = prompts(tokens, [30, 31, 32], asked=2)
+    whole = Reader(model, settings, Prefixes(0))
+    size = max(whole._bytes(one.opening) for one in asked)
+    narrow = replace(unlimited(settings), openings_bytes=3 * size)
+    own, sizes = Steps.ask, []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> None:
+        sizes.append(len(rows))
+        own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "ask", counting)
+
+    found = Reader(model, settings, Prefixes(0), room=narrow).logits(asked)
+
+    assert max(sizes) in (2, 3)
+    sizes.clear()
+    assert apart(found, whole.logits(asked)) < 1e-4
+    assert sizes == [6]
+
+
+@pytest.mark.parametrize(("room_bytes", "reads_of_one"), [(1 << 30, 2), (1000, 1)])
+def test_a_state_that_cannot_be_remembered_is_read_in_one_go_with_its_question(
+    reads: Reads,
+    tokens: Tokens,
+    monkeypatch: pytest.MonkeyPatch,
+    room_bytes: int,
+    reads_of_one: int,
+) -> None:
+    own = Steps._all_but_the_last
+    read: list[int] = []
+
+    def counting(steps: Steps, rows: Sequence[Row], *rest: Any) -> Any:
+        read.append(len(rows))
+        return own(steps, rows, *rest)
+
+    monkeypatch.setattr(Steps, "_all_but_the_last", counting)
+    reader = reads(cache_from_tokens=1, prefix_from_tokens=1, prefix_cache_bytes=room_bytes)
+
+    reader.logits(prompts(tokens, [60], asked=1))
+
+    assert len(read) == reads_of_one
+
+
+def test_kernels_are_launched_on_the_devices_own_context() -> None:
+    other = _on(torch.device("cuda:1"))
+
+    assert isinstance(other, torch.cuda.device)
+    assert other.idx == 1
+    assert not isinstance(_on(torch.device("cpu")), torch.cuda.device)

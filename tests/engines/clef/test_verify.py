@@ -1,12 +1,16 @@
 """What verifying finds out about a checkpoint, and that it can find something."""
 
+import weakref
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from engines.clef import verify
+from engines.clef.backbone import Backbone
 from engines.clef.layers import ZeroCentredNorm
+from engines.clef.model import Model, opened
 from engines.clef.reader import Reader
 from engines.clef.verify import Finding, findings
 from engines.hub import MANIFEST
@@ -21,6 +25,39 @@ def test_the_tiny_checkpoint_passes_every_check() -> None:
     assert found["files"].status == "skipped"
     assert found["transformers' decoder"].status == "ok"
     assert "other answer in" in found["int8 against fp32"].detail
+    assert "other answer in" in found["fp8 against fp32"].detail
+
+
+def test_on_a_gpu_recordings_are_verified_too() -> None:
+    assert verify._recorded("cuda:1") == {"recorded and replayed": {"graphs": True}}
+    assert verify._recorded("cpu") == {}
+
+
+def test_every_load_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_INDIFFERENT", {})
+    told: list[tuple[int, int]] = []
+
+    list(findings(TINY, progress=lambda done, total: told.append((done, total))))
+
+    assert sum(done == total for done, total in told) == 3
+
+
+def test_each_model_is_let_go_of_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify, "_INDIFFERENT", {})
+    models: list[weakref.ref[Backbone]] = []
+    alive: list[int] = []
+
+    def opening(*args: Any) -> Model:
+        alive.append(sum(one() is not None for one in models))
+        model = opened(*args)
+        models.append(weakref.ref(model.backbone))
+        return model
+
+    monkeypatch.setattr(verify, "opened", opening)
+
+    list(findings(TINY))
+
+    assert alive == [0, 0, 0]
 
 
 def about(check: str) -> Finding:
