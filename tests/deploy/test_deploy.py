@@ -134,6 +134,51 @@ def services() -> dict[str, Any]:
     return found
 
 
+def judged(path: Path) -> tuple[int, str]:
+    """What the schema of the Compose Specification says of a file: 0 or 1, and the sentences."""
+    check = program("check-jsonschema", "check-jsonschema (pip install check-jsonschema)")
+    command = [check, "--builtin-schema", "vendor.compose-spec", path]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_the_compose_file_is_what_the_specification_allows() -> None:
+    code, said = judged(DEPLOY / "compose.yaml")
+
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "named"),
+    [
+        ("  read_only: true", "  readonly: true", "readonly"),
+        ("  networks: [inside]", "  networks: inside", "networks"),
+        ("condition: service_healthy", "condition: healthy", "depends_on"),
+        ("    ports:", "    port:", "port"),
+    ],
+)
+def test_a_mistake_in_the_compose_file_is_found(
+    right: str, wrong: str, named: str, tmp_path: Path
+) -> None:
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    assert right in text
+    broken = tmp_path / "compose.yaml"
+    broken.write_text(text.replace(right, wrong), encoding="utf-8")
+
+    code, said = judged(broken)
+
+    assert code == 1
+    assert named in said
+
+
+def test_what_services_refer_to_is_declared() -> None:
+    for one in services().values():
+        assert set(one["networks"]) <= set(COMPOSE["networks"])
+        assert set(one.get("depends_on", ())) <= set(services())
+        named = {volume.split(":")[0] for volume in one["volumes"]}
+        assert {name for name in named if "/" not in name} <= set(COMPOSE["volumes"])
+
+
 @pytest.mark.parametrize("name", ["gateway-a", "gateway-b"])
 def test_gateways_are_published_to_nobody_and_may_do_nothing(name: str) -> None:
     one = services()[name]
