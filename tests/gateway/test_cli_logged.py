@@ -1,6 +1,7 @@
 """`tiergate audit`, `replay` and `drift` on a ledger with decisions in it."""
 
 import json
+import re
 import time
 from contextlib import closing
 from pathlib import Path
@@ -104,6 +105,34 @@ def test_the_audit_says_what_was_fixed_and_broken_and_names_the_question(
     assert first["cost"] == pytest.approx(33 * 30 * 50e-9)
     assert second["kept"]["told"] == 7
     assert "No evidence that escalating `urgent`" in capsys.readouterr().out
+
+
+def test_the_audit_fits_a_terminal_of_80_columns(
+    config: str, path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    fill(path, (1200, UP | {"truth": 1}), (1300, UP | {"truth": 0}), (700, {"truth": 0}))
+
+    main(["audit", "--config", config])
+
+    lines = capsys.readouterr().out.splitlines()
+    headings = [line.split() for line in lines if line.startswith(("went up", "kept"))]
+    rows = [line.split() for line in lines if re.match("[0-9a-f]{16} ", line)]
+    assert headings[0][2:] == [
+        "answers",
+        "changed",
+        "fixed",
+        "broken",
+        "same",
+        "p",
+        "USD",
+        "a",
+        "fix",
+    ]
+    assert headings[1][1:] == ["answers", "wrong", "disagreed"]
+    assert rows[0][1:6] == ["2500", "2500", "1200", "1300", "0"]
+    assert rows[1][1:] == ["700", "0", "of", "700"]
+    assert max(map(len, lines)) <= 80
 
 
 def test_an_escalation_that_harms_is_exit_code_1(
