@@ -14,7 +14,8 @@ import pytest
 from engines.contract import Facts
 from gateway.cli import main
 from gateway.config import Settings
-from gateway.doctor import Found, examined
+from gateway.doctor import examined
+from gateway.doctor_found import Found
 from gateway.doctor_machine import Machine, this_machine
 from gateway.ledger.sqlite import SqliteStore
 from gateway.plan import Promised
@@ -114,6 +115,67 @@ def test_weights_that_do_not_fit_into_memory_are_found(ledger: str, tmp_path: Pa
     (found,) = findings(settings_of(ledger, engines=engines))
 
     assert found.check == "memory"
+
+
+@pytest.fixture
+def clef(tmp_path: Path) -> Path:
+    """A folder that looks as if it held 18 GiB of weights."""
+    folder = tmp_path / "clef"
+    folder.mkdir()
+    with (folder / "model.safetensors").open("wb") as weights:
+        weights.truncate(18 * 2**30)
+    return folder
+
+
+def test_threads_of_a_large_model_on_the_cpu_are_threads_too(ledger: str, tmp_path: Path) -> None:
+    section = {"kind": "clef", "path": str(tmp_path), "devices": ["cpu"], "threads": 16}
+
+    (found,) = findings(settings_of(ledger, engines={"starter": section}))
+
+    assert "engines.starter.threads is 16" in found.message
+
+
+def test_both_checkpoints_of_an_engine_count_as_memory(ledger: str, clef: Path) -> None:
+    section = {"kind": "laya", "path": str(clef), "multilingual_path": str(clef)}
+
+    (found,) = findings(
+        settings_of(ledger, engines={"starter": section}), replace(MACHINE, memory_bytes=30 << 30)
+    )
+
+    assert "take about 37.3 GiB" in found.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, None),
+        ({"precision": "fp32"}, "the weights for it alone take 36.0 GiB"),
+        ({"precision": "int8"}, None),
+        ({"devices": ["cuda:0", "cuda:1"]}, "engines.starter wants cuda:1, but the GPUs end at 0"),
+        ({"precision": "fp32", "tables": "host"}, None),  # the engine itself has to say
+    ],
+)
+def test_weights_that_no_gpu_could_hold_are_found(
+    ledger: str, clef: Path, changes: dict[str, Any], words: str | None
+) -> None:
+    section = {"kind": "clef", "path": str(clef), **changes}
+    machine = replace(MACHINE, gpus=("NVIDIA L4, 24576 MiB, 570.00",))
+
+    told = findings(settings_of(ledger, engines={"starter": section}), machine)
+
+    found = [one.message for one in told if "cannot use a GPU" not in one.message]
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]
+
+
+def test_a_told_length_that_is_not_the_cap_is_found(ledger: str, tmp_path: Path) -> None:
+    path = tmp_path / "Caddyfile"
+    text = (ROOT / "Caddyfile").read_text(encoding="utf-8")
+    path.write_text(text.replace("32MiB", "16MiB"), encoding="utf-8")
+
+    (found,) = findings(settings_of(ledger, limits={"max_body_bytes": 16 << 20}), caddyfile=path)
+
+    assert "compares told lengths with 33554432" in found.message
 
 
 def test_no_ledger_is_found() -> None:
@@ -230,6 +292,34 @@ def test_the_doctor_is_content_with_a_gateway_as_documented(
     told = capsys.readouterr().out
     assert "starter: all-MiniLM-L6-v2-int8, digest" in " ".join(told.split())
     assert code == (1 if "not synchronised" in told else 0)
+
+
+def test_an_engine_that_does_not_load_is_told_among_the_rest(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[engines.starter]\nkind = "laya"\npath = "{tmp_path}"\n[ledger]\npath = "{ledger}"\n'
+    )
+
+    code = main(["doctor", "--json", "--config", str(config)])
+
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert code == 4
+    assert {"clock", "ledger", "memory"} <= {one["check"] for one in checks}
+    (why,) = [one["message"] for one in checks if one["check"] == "weights"]
+    assert "engines.starter cannot be loaded" in why
+
+
+def test_names_of_tables_are_not_taken_for_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("")
+
+    main(["doctor", "--no-load", "--config", str(config), "--caddyfile", "[red]"])
+
+    assert "[red] cannot be read" in " ".join(capsys.readouterr().out.split())
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:
