@@ -85,6 +85,19 @@ def test_one_byte_over_the_cap_is_413_in_json_with_and_without_a_length(
         assert answer.headers["x-typesafe-request-id"]
 
 
+def test_a_body_that_is_cut_off_is_not_sent_to_the_gateway_again(
+    behind: Behind, client: httpx2.Client
+) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield from [b"[" * (CAP // 4)] * 5
+
+    answer = client.post("/v1/systemone", content=pieces(), headers=JSON)
+
+    request_id = answer.headers["x-typesafe-request-id"]
+    assert logged(behind, request_id)["status"] == 499
+    assert behind.gateway.log.read_text(encoding="utf-8").count(request_id) == 1
+
+
 def test_a_body_of_the_cap_itself_gets_through(client: httpx2.Client) -> None:
     answer = client.post("/v1/systemone", content=b"[" * CAP, headers=JSON)
 
