@@ -216,6 +216,16 @@ def test_the_configuration_of_the_deploy_page_is_valid(tmp_path: Path) -> None:
     assert settings.server.leave_s > 1
 
 
+def test_in_containers_the_first_key_is_made_before_anything_starts() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("## In containers")[2]
+
+    commands = re.findall(r"^podman compose -f deploy/compose.yaml (\w+)(.*)$", page, re.MULTILINE)
+
+    assert [verb for verb, _ in commands] == ["build", "run", "up", "exec", "exec"]
+    assert commands[1][1].split()[-4:] == ["gateway-a", "keys", "create", "support"]
+    assert all(name in services() for _, more in commands for name in re.findall("gateway-.", more))
+
+
 def test_every_command_of_the_deploy_and_operate_pages_exists() -> None:
     pages = [
         (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("deploy", "operate")
