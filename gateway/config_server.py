@@ -53,7 +53,8 @@ class LogSection(Section):
     """One line per event, for people or for machines."""
     access: bool = False
     """One line per request: method, path, status, client, request id, key id, model, engines,
-    tokens, milliseconds by stage. Never any content."""
+    tokens, milliseconds by stage. Never any content. `/health` and `/ready` that are 200 have one
+    only at the level debug."""
 
 
 class TracesSection(Section):

@@ -13,9 +13,8 @@ from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
 from gateway.serving import Outside, bind, serve
 
-_EXAMPLE = """\
-tiergate is listening on {url}{auth}
-
+_GREETING = "tiergate is listening on {url}{auth}\n"
+_EXAMPLE = """
 Try it:
 
 curl -s {url}/v1/systemone \\
@@ -63,7 +62,8 @@ def run(chosen: argparse.Namespace) -> int:
     def greet(keyless: bool) -> None:
         header = "" if keyless else ' -H "Authorization: Bearer $KEY"'
         auth = " (no keys: loopback only)" if keyless else ""
-        print(_EXAMPLE.format(url=url, header=header, auth=auth), flush=True)
+        example = "" if settings.log.format == "json" else _EXAMPLE  # machines do not try it
+        print((_GREETING + example).format(url=url, header=header, auth=auth), flush=True)
 
     with (
         listener,
