@@ -14,7 +14,7 @@ from gateway.logs import open_log
 from gateway.routes import build_app
 from tests.gateway.conftest import ASK, Gateway, settings_of
 
-_LOGGERS = ("tiergate", "uvicorn")
+_LOGGERS = ("tiergate", "uvicorn", "opentelemetry")
 Lines = Callable[[], list[str]]
 
 

@@ -1,5 +1,7 @@
 """Requests as OpenTelemetry spans: in memory, and by OTLP to a collector on a socket."""
 
+import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,6 +156,19 @@ def test_a_gateway_sends_its_spans_to_the_collector_before_it_ends(tmp_path: Pat
     assert names == [*STAGES, "POST /v1/systemone"]
     about = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert about["service.name"] == "tiergate"
+
+
+def test_a_collector_that_is_not_there_keeps_nobody_from_being_answered(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # nobody listens on it afterwards
+    config = f'{SCRIPTED}[traces]\nendpoint = "http://127.0.0.1:{port}/v1/traces"\n'
+    with running(config + '[log]\nformat = "json"\n', tmp_path) as gateway:
+        httpx.post(f"{gateway.url}/v1/systemone", json=ask()).raise_for_status()
+        log = gateway.log
+
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert any("export" in one["message"] for one in told)
+    assert {one["level"] for one in told} <= {"info", "warning", "error"}
 
 
 @pytest.mark.parametrize(
