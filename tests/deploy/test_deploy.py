@@ -14,6 +14,7 @@ from gateway.cli import parser
 from gateway.config_file import load
 from tests.gateway.conftest import ASK, Gateway, bearer
 from tests.gateway.test_cascade_wire import cascade_settings, engines
+from tests.gateway.watched import pair, running, watched_settings
 from tests.needs import program
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +70,9 @@ async def test_what_dashboard_and_alerts_ask_for_is_what_a_gateway_tells(
     with gateway(settings, engines()) as client:
         await client.post("/v1/systemone", json=ASK, headers=headers)
         text = (await client.get("/metrics", headers=headers)).text
+    (folder := tmp_path / "watched").mkdir()
+    async with running(watched_settings(folder), pair()) as watching:
+        text += (await watching.client.get("/metrics")).text
     told = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     asked = set(re.findall(r"\b(?:tiergate|process)_\w+", " ".join([*QUERIES, str(RULES)])))
 
