@@ -6,12 +6,12 @@ import sys
 import time
 from contextlib import closing
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.drift import alarm_shown, date
 from gateway.cli.grammar import ALARM, OK, USAGE, Commands, add_config, add_json
 from gateway.cli.logged import open_log
+from gateway.cli.terminal import terminal
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.ledger.store import StoreError
@@ -49,7 +49,7 @@ def run(chosen: argparse.Namespace) -> int:
             cleared = "" if one.cleared_s is None else date(one.cleared_s)
             row = (one.kind, one.engine, one.what, one.message, cleared)
             table.add_row(str(one.alarm_id), date(one.at_s), *row)
-        Console().print(table if found else "no alarm holds")
+        terminal().print(table if found else "no alarm holds")
     return ALARM if any(one.cleared_s is None for one in found) else OK
 
 

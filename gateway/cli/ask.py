@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from engines.contract import EngineError
 from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
 from gateway.cli.http import encoded, exchange, refusal_of
+from gateway.cli.terminal import terminal
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.decide import decide
@@ -120,7 +120,7 @@ def _text(path: str) -> str:
 
 def _show(answer: Any) -> None:
     """A table with a bar for each probability."""
-    console = Console()
+    console = terminal()
     table = Table(title=f"{answer['model']}, {answer['usage']['input_tokens']} tokens")
     for heading in ("question", "answer", "confidence", "label"):
         table.add_column(heading, overflow="fold")

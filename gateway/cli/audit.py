@@ -6,12 +6,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.auditing import Audited, By, Kept, audited
 from gateway.cli.grammar import FINDING, OK, Commands
 from gateway.cli.logged import add_log, engine_costs, moment, names_of, open_log
+from gateway.cli.terminal import terminal
 from gateway.config_file import configuration_path, load
 from gateway.ledger.decisions import Period
 from policies.benefit import Benefit, sentence
@@ -93,7 +93,7 @@ def _quoted(name: str, names: Mapping[str, str]) -> str:
 
 
 def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
-    console = Console()
+    console = terminal()
     up = [one for one in found if one.escalated.escalated]
     kept = [one for one in found if one.kept.kept]
     if up:
@@ -105,13 +105,11 @@ def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
     for one in found:
         if one.escalated.escalated:
             said = sentence(_quoted(one.name, names), one.escalated)
-            console.print(said, markup=False, highlight=False)
+            console.print(said)
         if one.unread:
             console.print(
                 f"{_quoted(one.name, names)}: {one.unread} went up unread, as too long or of a "
                 "kind that the first engine is kept from; there is nothing to compare.",
-                markup=False,
-                highlight=False,
             )
     if not found:
         console.print("no decisions of a model with several engines in that time")

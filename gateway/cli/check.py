@@ -4,10 +4,10 @@ import argparse
 import json
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
+from gateway.cli.terminal import terminal
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import Configuration, configuration_path, load
@@ -65,12 +65,12 @@ def found(settings: Settings) -> Iterator[str]:
 
 
 def _show(configuration: Configuration, findings: list[str]) -> None:
-    console = Console()
+    console = terminal()
     table = Table("setting", "value", "origin")
     for value in configuration.values():
         table.add_row(value.key, value.shown, value.origin)
     console.print(table)
     for finding in findings:
-        console.print(f"finding: {finding}", markup=False)
+        console.print(f"finding: {finding}")
     if not findings:
         console.print("no findings")

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from engines.contract import Facts
 from gateway.cli.check import found as surprises
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
+from gateway.cli.terminal import terminal
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import configuration_path, load
@@ -76,5 +75,5 @@ def _loaded(settings: Settings) -> tuple[dict[str, Facts], str | None]:
 def _show(listed: Sequence[Found]) -> None:
     table = Table("check", "", "")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
-        table.add_row(one.check, "" if one.level == "fine" else "finding", Text(one.message))
-    Console().print(table)
+        table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
+    terminal().print(table)

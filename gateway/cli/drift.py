@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, get_args
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import ALARM, OK, Commands
 from gateway.cli.logged import add_log, moment, open_log
+from gateway.cli.terminal import terminal
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.drifting import By, Drifted, drifted
 from gateway.ledger.decisions import Alarm, Period, Trial
@@ -134,7 +134,7 @@ def date(at_s: float) -> str:
 
 
 def _show(found: _Found) -> None:
-    console = Console()
+    console = terminal()
     console.print(_drift_table(found.drifts))
     lines = [
         f"{one.model}, {one.engine}, {one.what}: {clause}."
@@ -148,7 +148,7 @@ def _show(found: _Found) -> None:
     lines += [_sentence(one) for one in found.trials]
     lines += [f"Alarm {one.alarm_id} since {date(one.at_s)}: {one.message}" for one in found.alarms]
     for line in lines or ["nothing has changed, and no promise is being tested"]:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def _drift_table(drifts: Sequence[Drifted]) -> Table:

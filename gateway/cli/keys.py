@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway import issuing
 from gateway.cli.grammar import OK, Commands, add_config, add_json
+from gateway.cli.terminal import terminal
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.config_prices import engine_prices
@@ -108,7 +108,7 @@ def _list(chosen: argparse.Namespace) -> int:
         models = "all" if one["models"] is None else " ".join(one["models"])
         cells = (one["state"], " ".join(one["scopes"]), models, "\n".join(limits))
         table.add_row(one["name"], one["id"], *cells, one["expires"] or "never")
-    Console().print(table)
+    terminal().print(table)
     return OK
 
 
@@ -137,7 +137,7 @@ def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
     table = Table("", "", show_header=False)
     for field, value in one.items():
         table.add_row(field, _cell(value))
-    Console().print(table)
+    terminal().print(table)
     return OK
 
 

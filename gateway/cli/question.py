@@ -16,6 +16,7 @@ from engines.contract import EngineError, Inquiry, Noul, Text
 from gateway.cli.ask import read_questions, read_state
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, USAGE, Commands, add_config, add_json
 from gateway.cli.http import encoded
+from gateway.cli.terminal import terminal
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -175,10 +176,10 @@ def _show(verdicts: Sequence[Verdict]) -> None:
             table.add_row(one.question, one.engine, row.test, *counts, bias)
         for reason, count in one.unread.items():
             table.add_row(one.question, one.engine, reason, str(count), "unread", "", "")
-    console = Console()
+    console = terminal()
     console.print(table)
     for one in verdicts:
         for fault in one.faults:
-            console.print(f"{one.question}, {one.engine}: {fault}", markup=False, highlight=False)
+            console.print(f"{one.question}, {one.engine}: {fault}")
     if not any(one.faults for one in verdicts):
         console.print("no findings")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import OK, Commands
 from gateway.cli.logged import add_log, engine_costs, moment, open_log
+from gateway.cli.terminal import terminal
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.engine_costs import EngineCosts
@@ -145,7 +145,7 @@ def _show(model: str, before: Replayed, after: Replayed) -> None:
     table = Table("", "as logged", "replayed", title=model, box=None)
     for heading, said in _ROWS.items():
         table.add_row(heading, said(before), said(after))
-    Console().print(table)
+    terminal().print(table)
 
 
 def _said(one: Estimate) -> str:

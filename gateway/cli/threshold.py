@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from rich.console import Console
 from rich.table import Table
 
 from gateway.cli.grammar import OK, Commands, add_config, add_json
 from gateway.cli.logged import moment, open_log
+from gateway.cli.terminal import terminal
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.documents import json_tree
 from gateway.labelled import read_text
@@ -174,4 +174,4 @@ def _show(
             cells += [str(len(answers[n])), f"{own.threshold:.4f}"]
             cells += [f"{own.kept:.1%}", f"{own.kept_now:.1%}", f"{own.alike:.1%}"]
         table.add_row(*cells)
-    Console().print(table)
+    terminal().print(table)

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from gateway.cli.terminal import terminal
 from gateway.focus import focus_columns, focus_rows
 from gateway.usage import Report
 from gateway.usage_compare import Comparison
@@ -52,18 +52,17 @@ def print_comparison(comparison: Comparison, form: str) -> None:
             "unpriced" if offer["cost"] is None else offer["cost"],
             "" if even is None else f"{even:,.0f}",
         )
-    console = Console()
+    console = terminal()
     console.print(
         f"{comparison['since']} to {comparison['until']}: {comparison['tokens']:,} tokens, "
         f"{comparison['tokens_per_day']:,} a day, {comparison['engine_hours']:g} engine hours",
-        markup=False,
     )
     console.print(table)
     if mine["idle_share_at_least"] is not None:
         tenths = math.floor(mine["idle_share_at_least"] * 1000)
-        console.print(f"idle: at least {tenths / 10:.1f} %", markup=False)
-    console.print(comparison["verdict"], markup=False)
-    console.print(comparison["note"], markup=False)
+        console.print(f"idle: at least {tenths / 10:.1f} %")
+    console.print(comparison["verdict"])
+    console.print(comparison["note"])
 
 
 def _csv(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -100,7 +99,7 @@ def _table(report: Report) -> None:
     table.add_section()
     head = ["total", *[""] * (len(by) - 1)] if by else []
     table.add_row(*head, *(_cell(name, total[name]) for name in columns))
-    Console().print(table)
+    terminal().print(table)
 
 
 def _brief(sums: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,24 +13,11 @@ import pytest
 
 from engines.contract import Facts
 from gateway.cli import main
-from gateway.config import Settings
-from gateway.doctor import examined
-from gateway.doctor_found import Found
-from gateway.doctor_machine import Machine, this_machine
+from gateway.doctor_machine import this_machine
 from gateway.ledger.sqlite import SqliteStore
 from gateway.plan import Promised
 from policies.cascade import Floors
-
-ROOT = Path(__file__).parents[2]
-NOW_S = 1_796_000_000.0  # 2026-11-30
-MACHINE = Machine(
-    cpus=4,
-    memory_bytes=8 * 2**30,
-    now_s=NOW_S,
-    synchronised=True,
-    gpus=(),
-    kernels="the CPU has avx2",
-)
+from tests.gateway.examining import MACHINE, NOW_S, ROOT, findings, settings_of
 
 
 @pytest.fixture
@@ -39,23 +26,6 @@ def ledger(tmp_path: Path) -> Iterator[str]:
     store = SqliteStore(path)
     yield path
     store.close()
-
-
-def settings_of(ledger: str = "", **sections: Any) -> Settings:
-    server = {"trusted_proxies": ["127.0.0.1"], **sections.pop("server", {})}
-    whole = {"ledger": {"path": ledger}, "server": server, **sections}
-    return Settings.model_validate(whole)
-
-
-def findings(
-    settings: Settings,
-    machine: Machine = MACHINE,
-    caddyfile: Path | None = ROOT / "Caddyfile",
-    **more: Any,
-) -> list[Found]:
-    facts, promises = more.get("facts", {}), more.get("promises", {})
-    found = examined(settings, machine, facts, promises, caddyfile)
-    return [one for one in found if one.level == "finding"]
 
 
 def test_where_everything_is_in_order_nothing_is_found(ledger: str) -> None:
@@ -85,87 +55,6 @@ def test_a_machine_that_is_not_fit_is_told_what_to_do(
 
 def test_a_clock_nobody_speaks_for_is_no_finding(ledger: str) -> None:
     assert findings(settings_of(ledger), replace(MACHINE, synchronised=None)) == []
-
-
-def test_more_threads_than_cpus_are_found(ledger: str) -> None:
-    engines = {"starter": {"kind": "starter", "workers": 16}}
-
-    (found,) = findings(settings_of(ledger, engines=engines))
-
-    assert "engines.starter.workers is 16" in found.message
-    assert "4 CPUs" in found.message
-
-
-def test_two_engines_that_want_every_cpu_are_found(ledger: str, tmp_path: Path) -> None:
-    engines = {
-        "starter": {"kind": "starter"},
-        "laya": {"kind": "laya", "path": str(tmp_path)},
-    }
-
-    (found,) = findings(settings_of(ledger, engines=engines))
-
-    assert "starter, laya each use all of 4 CPUs" in found.message
-
-
-def test_weights_that_do_not_fit_into_memory_are_found(ledger: str, tmp_path: Path) -> None:
-    with (tmp_path / "model.safetensors").open("wb") as weights:
-        weights.truncate(9 * 2**30)  # a hole: no byte of it is written
-    engines = {"starter": {"kind": "laya", "path": str(tmp_path)}}
-
-    (found,) = findings(settings_of(ledger, engines=engines))
-
-    assert found.check == "memory"
-
-
-@pytest.fixture
-def clef(tmp_path: Path) -> Path:
-    """A folder that looks as if it held 18 GiB of weights."""
-    folder = tmp_path / "clef"
-    folder.mkdir()
-    with (folder / "model.safetensors").open("wb") as weights:
-        weights.truncate(18 * 2**30)
-    return folder
-
-
-def test_threads_of_a_large_model_on_the_cpu_are_threads_too(ledger: str, tmp_path: Path) -> None:
-    section = {"kind": "clef", "path": str(tmp_path), "devices": ["cpu"], "threads": 16}
-
-    (found,) = findings(settings_of(ledger, engines={"starter": section}))
-
-    assert "engines.starter.threads is 16" in found.message
-
-
-def test_both_checkpoints_of_an_engine_count_as_memory(ledger: str, clef: Path) -> None:
-    section = {"kind": "laya", "path": str(clef), "multilingual_path": str(clef)}
-
-    (found,) = findings(
-        settings_of(ledger, engines={"starter": section}), replace(MACHINE, memory_bytes=30 << 30)
-    )
-
-    assert "take about 37.3 GiB" in found.message
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({}, None),
-        ({"precision": "fp32"}, "the weights for it alone take 36.0 GiB"),
-        ({"precision": "int8"}, None),
-        ({"devices": ["cuda:0", "cuda:1"]}, "engines.starter wants cuda:1, but the GPUs end at 0"),
-        ({"precision": "fp32", "tables": "host"}, None),  # the engine itself has to say
-    ],
-)
-def test_weights_that_no_gpu_could_hold_are_found(
-    ledger: str, clef: Path, changes: dict[str, Any], words: str | None
-) -> None:
-    section = {"kind": "clef", "path": str(clef), **changes}
-    machine = replace(MACHINE, gpus=("NVIDIA L4, 24576 MiB, 570.00",))
-
-    told = findings(settings_of(ledger, engines={"starter": section}), machine)
-
-    found = [one.message for one in told if "cannot use a GPU" not in one.message]
-    assert len(found) == (words is not None)
-    assert words is None or words in found[0]
 
 
 def test_a_told_length_that_is_not_the_cap_is_found(ledger: str, tmp_path: Path) -> None:
@@ -244,15 +133,6 @@ def test_a_front_that_is_not_trusted_is_found(ledger: str) -> None:
     (found,) = findings(settings_of(ledger, server={"trusted_proxies": []}))
 
     assert "trusted_proxies" in found.message
-
-
-def test_a_gpu_that_is_not_there_is_found(ledger: str, tmp_path: Path) -> None:
-    engines = {"starter": {"kind": "laya", "path": str(tmp_path), "device": "cuda"}}
-
-    found = findings(settings_of(ledger, engines=engines))
-
-    assert {one.check for one in found} == {"gpu"}
-    assert "nvidia-smi shows none" in found[0].message
 
 
 def test_a_promise_that_does_not_hold_is_found(ledger: str) -> None:
