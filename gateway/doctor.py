@@ -3,6 +3,7 @@
 Each check yields what it finds; nothing here changes anything.
 """
 
+import os
 import re
 import shutil
 import stat
@@ -85,7 +86,21 @@ def _ledger(settings: Settings) -> Iterator[Found]:
     for one in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         if one.exists() and (mode := stat.S_IMODE(one.stat().st_mode)) & 0o077:
             yield finding("ledger", f"others can read {one} (mode {mode:o}); chmod 600 {one}")
+    yield from _owner(path, folder)
     yield fine("ledger", f"{path}, journal mode {found.journal_mode}")
+
+
+def _owner(path: Path, folder: Path) -> Iterator[Found]:
+    """Whether whoever runs the gateway can write the ledger."""
+    owner = folder.stat().st_uid
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield finding("ledger", f"whoever asks here cannot write {path}; give it to the gateway")
+    elif os.geteuid() == 0 and owner not in (0, path.stat().st_uid):
+        yield finding(
+            "ledger",
+            f"{path} does not belong to the owner of its folder, as after a command that root ran; "
+            f"chown --reference {folder} {path}*",
+        )
 
 
 def _secrets(settings: Settings, machine: Machine) -> Iterator[Found]:

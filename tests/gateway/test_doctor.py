@@ -87,6 +87,21 @@ def test_a_ledger_in_another_mode_or_open_to_others_is_found(tmp_path: Path) -> 
     assert f"chmod 600 {path}" in found[1].message
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_ledger_that_root_made_for_another_user_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    path = folder / "ledger.db"
+    SqliteStore(str(path)).close()
+    os.chown(folder, 4711, 4711)
+
+    (found,) = findings(settings_of(str(path)))
+    os.chown(path, 4711, 4711)
+
+    assert f"chown --reference {folder} {path}*" in found.message
+    assert findings(settings_of(str(path))) == []
+
+
 def test_what_is_no_ledger_is_found(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     path.write_bytes(b"something else" * 100)
