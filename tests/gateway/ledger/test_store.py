@@ -1,6 +1,7 @@
 """The SQLite store: versions, transactions, and many who write at once."""
 
 import multiprocessing
+import os
 import sqlite3
 import threading
 import time
@@ -82,6 +83,21 @@ def test_every_old_version_becomes_the_newest_and_keeps_its_rows(path: str, old:
     with closing(sqlite3.connect(path)) as connection:
         assert version(connection) == len(scripts())
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_opens_stays_the_owners(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    SqliteStore(str(path)).close()
+    os.chown(path, 4711, 4711)
+    Path(f"{path}-keys").unlink()
+
+    store = SqliteStore(str(path))
+    owners = {one.name: one.stat().st_uid for one in tmp_path.iterdir()}
+    store.close()
+
+    assert set(owners.values()) == {4711}
+    assert "ledger.db-keys" in owners
 
 
 def test_a_ledger_from_the_future_is_refused(path: str) -> None:
