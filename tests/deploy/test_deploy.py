@@ -154,7 +154,7 @@ def services() -> dict[str, Any]:
 def judged(path: Path) -> tuple[int, str]:
     """What the schema of the Compose Specification says of a file: 0 or 1, and the sentences."""
     check = program("check-jsonschema", "check-jsonschema (pip install check-jsonschema)")
-    command = [check, "--builtin-schema", "vendor.compose-spec", path]
+    command = [check, "--builtin-schema", "vendor.compose-spec", str(path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
