@@ -18,7 +18,7 @@ from gateway.config_server import is_loopback
 from gateway.doctor_engines import engines_examined
 from gateway.doctor_found import Found, finding, fine
 from gateway.doctor_machine import Machine
-from gateway.ledger.examine import examine
+from gateway.ledger.examine import examine, last_digests
 from gateway.ledger.store import StoreError
 from gateway.plan import Promised
 
@@ -43,7 +43,8 @@ def examined(
     yield from _ledger(settings)
     yield from _secrets(settings, machine)
     yield from _front(settings, caddyfile)
-    yield from _weights(facts, promises)
+    yield from _weights(facts, _seen(settings))
+    yield from _promises(promises)
     yield from _prices(settings, machine)
 
 
@@ -160,9 +161,30 @@ def _front(settings: Settings, caddyfile: Path | None) -> Iterator[Found]:
         yield fine("caddy", f"{caddyfile} and the gateway have the same cap, {ours} bytes")
 
 
-def _weights(facts: Mapping[str, Facts], promises: Mapping[str, Promised]) -> Iterator[Found]:
+def _seen(settings: Settings) -> Mapping[str, str]:
+    """Engine → the digest it had last, as far as the ledger knows."""
+    path = Path(settings.ledger.path)
+    if not settings.ledger.path or not path.exists():
+        return {}
+    try:
+        return last_digests(path)
+    except StoreError:
+        return {}  # the check of the ledger has more to say
+
+
+def _weights(facts: Mapping[str, Facts], seen: Mapping[str, str]) -> Iterator[Found]:
     for name, one in facts.items():
-        yield fine("weights", f"{name}: {one.model}, digest {one.digest[:16]}")
+        said, before = f"{name}: {one.model}, digest {one.digest[:16]}", seen.get(name)
+        if before in (None, one.digest):
+            yield fine("weights", said)
+        else:
+            yield finding(
+                "weights",
+                f"{said}, but it last answered with {before[:16]}; calibrate again if it is meant",
+            )
+
+
+def _promises(promises: Mapping[str, Promised]) -> Iterator[Found]:
     for name, promised in promises.items():
         if promised.suspended is not None:
             yield finding("promise", f"{name}: suspended, {promised.suspended}")

@@ -150,6 +150,21 @@ def test_a_front_that_is_not_trusted_is_found(ledger: str) -> None:
     assert "trusted_proxies" in found.message
 
 
+def test_other_weights_than_the_last_ones_are_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.db")
+    store = SqliteStore(path)
+    store.engine_seen("starter", "b" * 64, NOW_S - 10)
+    store.engine_seen("starter", "a" * 64, NOW_S - 20)
+    store.close()
+    settings = settings_of(path)
+
+    (found,) = findings(settings, facts={"starter": Facts("model", "a" * 64)})
+
+    assert "last answered with " + "b" * 16 in found.message
+    assert findings(settings, facts={"starter": Facts("model", "b" * 64)}) == []
+    assert findings(settings, facts={"other": Facts("model", "a" * 64)}) == []
+
+
 def test_a_promise_that_does_not_hold_is_found(ledger: str) -> None:
     (found,) = findings(
         settings_of(ledger), promises={"starter": Promised(Floors(), "other weights")}
