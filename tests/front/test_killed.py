@@ -2,9 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -12,21 +10,10 @@ import httpx
 from tests.front.caddy import caddy
 from tests.needs import program
 from tests.wire.asks import ask
-from tests.wire.serving import SCRIPTED, Running, running
+from tests.wire.serving import SCRIPTED, Running, doomed, running
 
 SLOW = SCRIPTED.replace('kind = "scripted"', 'kind = "scripted"\ndelay_s = 3.0')
 LOG = '[server]\ntrusted_proxies = ["127.0.0.1"]\n[log]\naccess = true\n'
-
-
-@contextmanager
-def doomed(config: str, folder: Path) -> Iterator[Running]:
-    """A gateway that is killed within the block."""
-    try:
-        with running(config, folder) as gateway:
-            yield gateway
-    except AssertionError as error:
-        if f"ended with -{signal.SIGKILL:d}" not in str(error):
-            raise
 
 
 def await_a_request(gateway: Running) -> None:
