@@ -39,6 +39,8 @@ class ChangeSignal:
 
 def _give_to_owner_of(ledger: str, handle: int) -> None:
     """What root opens stays usable for the gateway, as with SQLite's own files. Raises: OSError."""
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        owner = os.stat(ledger)
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return
+    owner, own = os.stat(ledger), os.fstat(handle)
+    if (owner.st_uid, owner.st_gid) != (own.st_uid, own.st_gid):
         os.fchown(handle, owner.st_uid, owner.st_gid)
