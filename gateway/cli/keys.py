@@ -21,6 +21,7 @@ from gateway.ledger.store import NameTaken, NoSuchKey, StoreError
 from gateway.wiring_ledger import NoLedger, open_store
 
 _NONE = "none"
+_DAY_CHARS = len("2026-12-01")
 
 
 def add_to(commands: Commands) -> None:
@@ -102,12 +103,15 @@ def _list(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print(json.dumps({"keys": listed}))
         return OK
-    table = Table("name", "id", "state", "scopes", "models", "limits", "expires")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name and id", "state", "scopes", "models", "limits"):
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("state", "scopes"))
     for one in listed:
         limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
-        models = "all" if one["models"] is None else " ".join(one["models"])
-        cells = (one["state"], " ".join(one["scopes"]), models, "\n".join(limits))
-        table.add_row(one["name"], one["id"], *cells, one["expires"] or "never")
+        ends = [f"to {one['expires'][:_DAY_CHARS]}"] if one["expires"] else []
+        models = ["all"] if one["models"] is None else one["models"]
+        cells = ([one["name"], one["id"]], [one["state"], *ends], one["scopes"], models, limits)
+        table.add_row(*("\n".join(lines) for lines in cells))
     terminal().print(table)
     return OK
 

@@ -135,6 +135,23 @@ def test_the_audit_fits_a_terminal_of_80_columns(
     assert max(map(len, lines)) <= 80
 
 
+def test_alarms_fit_a_terminal_of_80_columns(
+    config: str, path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    message = "Second opinions disagree with 40 of 120 kept answers, and at most 6 were promised."
+    with closing(SqliteStore(path)) as store:
+        store.raise_alarm(Alarm("disagreement", "small", "choice:3-5", message, 1_796_000_000.0))
+
+    code = main(["alarms", "--config", config])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert code == 3
+    assert lines[0].startswith("1: disagreement of small: choice:3-5, since 2026-11-30T")
+    assert " ".join(line.strip() for line in lines[1:]) == message
+    assert max(map(len, lines)) <= 80
+
+
 def test_an_escalation_that_harms_is_exit_code_1(
     config: str, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
