@@ -1,5 +1,6 @@
 """The files under deploy/: each checked by the program that reads it, and against the gateway."""
 
+import ipaddress
 import json
 import re
 import stat
@@ -191,6 +192,19 @@ def test_a_mistake_in_the_compose_file_is_found(
     assert named in said
 
 
+def test_the_gateways_are_asked_for_their_health_as_the_image_is() -> None:
+    containerfile = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    said = re.search(r"^HEALTHCHECK (.*) \\\n\s*CMD (.*)$", containerfile, re.MULTILINE)
+    assert said is not None
+    options = dict(one.removeprefix("--").split("=") for one in said[1].split())
+
+    for name in ("gateway-a", "gateway-b"):
+        check = services()[name]["healthcheck"]
+        assert check["test"] == ["CMD", *json.loads(said[2])]
+        named = {"interval": "interval", "timeout": "timeout", "start-period": "start_period"}
+        assert {option: check[key] for option, key in named.items()} == options
+
+
 def test_what_services_refer_to_is_declared() -> None:
     for one in services().values():
         assert set(one["networks"]) <= set(COMPOSE["networks"])
@@ -219,6 +233,10 @@ def test_compose_puts_caddy_where_the_gateways_trust_it() -> None:
 
     assert caddy["ports"] == ["80:80", "443:443"]
     assert server.trusted_proxies == (caddy["networks"]["inside"]["ipv4_address"],)
+    (pool,) = COMPOSE["networks"]["inside"]["ipam"]["config"]
+    (own,) = (ipaddress.ip_address(one) for one in server.trusted_proxies)
+    assert own in ipaddress.ip_network(pool["subnet"])
+    assert own not in ipaddress.ip_network(pool["ip_range"])
     upstreams = caddy["environment"]["TIERGATE_UPSTREAMS"].split()
     assert [one.split(":")[0] for one in upstreams] == ["gateway-a", "gateway-b"]
     assert caddy["volumes"][0].startswith("../Caddyfile:")
