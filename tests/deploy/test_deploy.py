@@ -254,6 +254,23 @@ def test_the_configuration_of_the_deploy_page_is_valid(tmp_path: Path) -> None:
     assert settings.server.leave_s > 1
 
 
+def test_the_deploy_page_is_in_the_right_folder_for_each_command() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("## In containers")[0]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = [block for language, block in fenced if not language]
+    tracked = {"deploy/tiergate.service", "Caddyfile", "requirements/cpu.lock", "."}
+    folder, used = "", set()
+
+    for line in filter(str.strip, "".join(blocks).splitlines()):
+        command, *words = line.split()
+        folder = words[0] if command == "cd" else folder
+        for word in tracked.intersection(words):
+            used.add(word)
+            assert folder == "/opt/tiergate", line
+
+    assert used == tracked
+
+
 def test_in_containers_the_first_key_is_made_before_anything_starts() -> None:
     page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("## In containers")[2]
 
