@@ -1,15 +1,32 @@
 """Plots of the cascade bench, from its results alone; only this file needs matplotlib."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 _COLOURS = {"cascade": "#1f6f9f", "random": "#8a94a0", "oracle": "#c58a2b"}
 _DPI = 110
+_MARK_PIXELS = 2.0
+_BESIDE = ((4, -10), (-4, -10), (4, 5), (-4, 5), (4, -19), (-4, -19), (4, 14), (-4, 14))
+"""Where a label may stand from its point, in points, the best place first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a policy came to, in percent, with the interval of `y`."""
+
+    name: str
+    x: float
+    y: float
+    low: float
+    high: float
 
 
 def draw(found: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -55,7 +72,12 @@ def _costs(title: str, sets: Mapping[str, Any]) -> Figure:
         _cost(axes, name, one)
     for axes in places[len(sets) :]:
         axes.set_visible(False)
-    places[0].legend(frameon=False, loc="best")
+    figure.legend(
+        *places[0].get_legend_handles_labels(), frameon=False, loc="outside lower center", ncols=3
+    )
+    figure.draw_without_rendering()  # so that it is known where points lie, and what labels cover
+    for axes, one in zip(places, sets.values(), strict=False):
+        label_points(axes, _certified(one))
     return figure
 
 
@@ -65,17 +87,64 @@ def _cost(axes: Axes, name: str, one: Mapping[str, Any]) -> None:
     for kind in ("oracle", "cascade", "random"):
         values = [100 * value for value in one["curves"][kind]]
         axes.plot(shares, values, color=_COLOURS[kind], label=kind, lw=1.6)
-    certified = [policy for policy in one["policies"] if policy["policy"].startswith("certified")]
-    for policy in certified:
-        at = (100 * policy["escalated"], 100 * policy["accuracy"])
-        low, high = (100 * end for end in policy["interval"])
-        errors = [[at[1] - low], [high - at[1]]]
-        axes.errorbar(*at, yerr=errors, fmt="o", ms=4, color="#1d2733", lw=1)
-        risk = policy["policy"].removeprefix("certified ")
-        axes.annotate(risk, at, xytext=(4, -10), textcoords="offset points", fontsize=7)
+    for point in _certified(one):
+        errors = [[point.y - point.low], [point.high - point.y]]
+        axes.errorbar(point.x, point.y, yerr=errors, fmt="o", ms=4, color="#1d2733", lw=1)
     axes.set_title(f"{name} (n = {one['rows']})")
     axes.set_xlabel("% of questions that go up")
     axes.set_ylabel("% right")
+
+
+def _certified(one: Mapping[str, Any]) -> list[Point]:
+    return [
+        Point(
+            policy["policy"].removeprefix("certified "),
+            *(100 * policy[part] for part in ("escalated", "accuracy")),
+            *(100 * end for end in policy["interval"]),
+        )
+        for policy in one["policies"]
+        if policy["policy"].startswith("certified")
+    ]
+
+
+def label_points(axes: Axes, points: Sequence[Point]) -> None:
+    """Names each point beside it: where no other label and no interval is, and few of the curves.
+
+    Points that lie on one another have one label. The layout must be settled.
+    """
+    names: dict[tuple[float, float], list[str]] = {}
+    for point in points:
+        names.setdefault((point.x, point.y), []).append(point.name)
+    taken = [_interval(axes, point) for point in points]
+    for at, known_as in names.items():
+        label = axes.annotate(
+            ", ".join(known_as), at, xytext=_BESIDE[0], textcoords="offset points", fontsize=7
+        )
+        _place(label, min(_BESIDE, key=lambda place: _covered(axes, label, place, taken)))
+        taken.append(label.get_window_extent())
+
+
+def _place(label: Annotation, place: tuple[float, float]) -> None:
+    label.xyann = place
+    label.set_horizontalalignment("left" if place[0] > 0 else "right")
+
+
+def _covered(
+    axes: Axes, label: Annotation, place: tuple[float, float], taken: Sequence[Bbox]
+) -> int:
+    """How bad the place is: points of curves that the label would lie on; much for the rest."""
+    _place(label, place)
+    box = label.get_window_extent()
+    outside = not (axes.bbox.contains(box.x0, box.y0) and axes.bbox.contains(box.x1, box.y1))
+    curves = [line.get_transform().transform(line.get_xydata()) for line in axes.get_lines()]
+    hit = sum(box.contains(x, y) for curve in curves for x, y in curve)
+    return hit + 1000 * (outside + box.count_overlaps(list(taken)))
+
+
+def _interval(axes: Axes, point: Point) -> Bbox:
+    """What the point and its error bar cover, in pixels."""
+    ends = axes.transData.transform([(point.x, point.low), (point.x, point.high)])
+    return Bbox(ends).padded(_MARK_PIXELS)
 
 
 def _risks(smalls: Mapping[str, Any]) -> Figure:

@@ -1,14 +1,15 @@
 """What every engine promises: questions in, log-weights out. Stands on the standard library alone.
 
 An engine turns an `Inquiry` into pieces of work (`prepare`, any thread) and reads pieces in
-batches (`read`, on a thread of its lane). It answers with distributions; what they mean is
-decided in policies/.
+batches (`read`, on a thread of its lane). What its distributions mean is decided in policies/.
 """
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
+
+from engines.appetite import USUAL, Appetite
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 """A JSON value as a parser gives it: finite numbers, dicts in the sender's order."""
@@ -19,8 +20,7 @@ Text: TypeAlias = str | list["Json"] | dict[str, "Json"]
 Kind = Literal["noul", "choice", "score"]
 
 NativeConfidence = Literal["entropy", "top"]
-"""Of choices and scores: one minus the normalised entropy, or the largest probability. Of a noul
-it is the larger of the two probabilities."""
+"""One minus the normalised entropy, or the largest probability; of a noul always the latter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,13 @@ class Facts:
     images: bool = False
     """Whether it can see the images of an inquiry."""
     joint: bool = False
-    """Whether the questions of an inquiry are read together, so that it cannot be asked again with
-    some of them."""
+    """Whether it reads the questions of an inquiry together, so that it cannot be asked some."""
     native_confidence: NativeConfidence | None = None
     """The formula of the confidence that the model's own server reports; `None` = it has none."""
     notes: str = ""
     """One sentence for a person choosing a model."""
+    appetite: Appetite = USUAL
+    """How many tokens it may make of an inquiry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +246,7 @@ def prepared_each(
     """What `prepare` makes of each question, in order.
 
     Raises:
-        Unreadable: the first one's, with those of all others in `of_each`, so that whoever asked
-            can leave these questions out and ask again.
+        Unreadable: the first one's, with all in `of_each`, for whoever asks again without them.
     """
     pieces = []
     refused: dict[str, Unreadable] = {}

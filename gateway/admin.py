@@ -51,6 +51,8 @@ async def admin_answer(
     caller.require("admin")
     if desk.books is None:
         raise refusal("not_found", "There is no ledger here, so there are no keys to change.")
+    if action not in ("list", "info") and desk.books.writer.failing:
+        raise Refusal(unwritable())
     try:
         return await _answered(action, desk, desk.books, name, body)
     except ValueError as error:

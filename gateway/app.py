@@ -1,6 +1,7 @@
 """What a request may use, and the life of one in order, with one place for refusals."""
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from engines.contract import EngineError, Health
-from gateway.auth import CALLER, Caller, KeyRing
+from gateway.auth import CALLER, Caller, KeyRing, unwritable
 from gateway.body import BodyLimits, head, offload_if_large, read_body
 from gateway.cards import Card
 from gateway.charging import Order
@@ -232,6 +233,9 @@ class Ask:
         return Served(decision.by(formula), replayed)
 
     def _late(self) -> Refusal:
+        books = self._services.books
+        if books is not None and books.writer.failing:
+            return Refusal(unwritable())  # that is what it waited for
         seconds = f"{self._services.deadline_s:g} s"
         return refusal("late", f"No answer within {seconds}; the work was ended.")
 
@@ -246,8 +250,8 @@ def refused(error: Refusal | EngineError, scope: Scope, metrics: Metrics) -> Res
         _LOG.error(found.message, exc_info=error, extra={"request_id": request_id})
     headers = dict(found.headers)
     if found.retry_after_s is not None:
-        headers["retry-after-ms"] = str(max(1, round(found.retry_after_s * 1000)))
-        headers["retry-after"] = str(max(1, round(found.retry_after_s)))
+        headers["retry-after-ms"] = str(max(1, math.ceil(found.retry_after_s * 1000)))
+        headers["retry-after"] = str(max(1, math.ceil(found.retry_after_s)))
     return Response(
         systemone.encode_problem(found), found.status, headers, media_type="application/json"
     )

@@ -207,8 +207,8 @@ def _digest(key: str) -> bytes:
 
 def _bearer(authorization: bytes) -> bytes:
     """The key in an `Authorization` header; empty when there is none."""
-    scheme, _, bearer = authorization.strip().partition(b" ")
-    return bearer.strip() if scheme.lower() == b"bearer" else b""
+    scheme, *rest = authorization.split(None, 1) or (b"",)
+    return rest[0].strip() if rest and scheme.lower() == b"bearer" else b""
 
 
 def _found(callers: Mapping[bytes, Caller], digest: bytes) -> Caller | None:

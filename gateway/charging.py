@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from engines.contract import Choice, EngineError, Inquiry, Noul
+from engines.appetite import Appetite
+from engines.contract import Choice, EngineError, Inquiry, Json, Noul
 from gateway.auth import Caller
 from gateway.bound import token_bound
 from gateway.decision import Step
@@ -16,6 +17,7 @@ from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge, ChargedStep
 from gateway.plan import Plan
+from gateway.usage import money
 from policies.limits import Amounts, Exhausted
 from policies.pricing import PriceList, total
 
@@ -108,16 +110,28 @@ def _charged(step: Step, prices: PriceList, at_s: float) -> ChargedStep:
     return ChargedStep(step.engine, tokens, busy_us, nanos)
 
 
+def _bounds_of(order: Order, engines: Sequence[str]) -> list[int]:
+    """The most tokens that each of these engines reads for the order."""
+    found: list[int] = []
+    last: Appetite | None = None
+    for engine in engines:
+        appetite = order.plan.appetites[engine]
+        found.append(found[-1] if appetite is last else token_bound(order.inquiry, appetite))
+        last = appetite
+    return found
+
+
 def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -> Amounts:
     """What the order may take at most when these engines read it, one after the other.
 
     Raises:
         Refusal: 503 for a money budget and an engine without a price.
     """
-    limits, tokens, nanos = order.caller.limits, token_bound(order.inquiry), 0
+    limits, bounds, nanos = order.caller.limits, _bounds_of(order, engines), 0
     if limits.nanos_per_day is not None or limits.nanos_per_month is not None:
-        longest_us = round(terms.longest_s * 1e6)
-        for engine in engines:
+        # Its questions may be read at the same time, each until the deadline.
+        longest_us = round(terms.longest_s * 1e6) * len(order.inquiry.questions)
+        for engine, tokens in zip(engines, bounds, strict=True):
             tariff = terms.prices.tariff(engine, now_s)
             if tariff is None:
                 message = "This API key has a money budget, but the model has no price."
@@ -128,7 +142,7 @@ def bound_of(order: Order, engines: Sequence[str], terms: Terms, now_s: float) -
         counted = limits.escalations_per_day, limits.escalations_per_month
         if any(limit is not None for limit in counted):
             escalations = len(order.inquiry.questions)
-    return Amounts(tokens * len(engines), escalations, nanos)
+    return Amounts(sum(bounds), escalations, nanos)
 
 
 def less_of(
@@ -163,27 +177,26 @@ def status_of(error: BaseException) -> int:
 
 
 def used_up(found: Exhausted, asked: Admission) -> Refusal:
-    """429 with the limit's name, what was used, and when there is more."""
+    """429 with the limit's name, what was used, and when there is more; money in US dollars."""
     windows = asked.claim.windows if asked.claim is not None else None
     end_s = asked.now_s if windows is None else windows.end_s(found.window)
     resets = datetime.fromtimestamp(end_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    name = f"{found.unit}_per_{found.window}"
+    unit, shown = ("usd", money) if found.unit == "nanos" else (found.unit, _itself)
+    name = f"{unit}_per_{found.window}"
+    allowed, used, held, wanted = map(shown, (found.limit, found.used, found.held, found.wanted))
+    if found.wanted > found.limit:
+        hope = "this request would need more than all of it"
+    else:
+        hope = f"it is full again at {resets}"
     message = (
-        f"The budget {name} has no room: {found.used} of {found.limit} used, {found.held} held by "
-        f"requests in progress, up to {found.wanted} needed; it is full again at {resets}."
+        f"The budget {name} has no room: {used} of {allowed} used, {held} held by requests in "
+        f"progress, up to {wanted} needed; {hope}."
     )
-    return Refusal(
-        Problem(
-            "budget_exhausted",
-            message,
-            details={
-                "limit": name,
-                "allowed": found.limit,
-                "used": found.used,
-                "held": found.held,
-                "wanted": found.wanted,
-                "resets_at": resets,
-            },
-            retry_after_s=math.ceil(max(1.0, end_s - asked.now_s)),
-        )
-    )
+    details: dict[str, Json] = {"limit": name, "allowed": allowed, "used": used, "held": held}
+    details |= {"wanted": wanted, "resets_at": resets}
+    wait_s = math.ceil(max(1.0, end_s - asked.now_s))
+    return Refusal(Problem("budget_exhausted", message, details=details, retry_after_s=wait_s))
+
+
+def _itself(amount: int) -> int | str:
+    return amount

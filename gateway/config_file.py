@@ -16,14 +16,10 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from gateway.config import Settings
 from gateway.documents import toml_tree
-
-Key = tuple[str, ...]
+from gateway.lines import Key, line_of, toml_lines
+from gateway.text_file import text_of
 
 _REFERENCE = re.compile(r"\$\{(?:file:(?P<file>.+)|(?P<variable>[A-Za-z_][A-Za-z0-9_]*))\}")
-_HEADER = re.compile(r"^\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?$")
-_ASSIGNMENT = re.compile(
-    r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
-)
 
 
 NOT_SET = "not set"
@@ -120,32 +116,13 @@ def load_address(path: Path | None) -> tuple[str, int]:
 def _parsed(path: Path) -> tuple[dict[str, Any], dict[Key, int]]:
     """The file's tables, and the line of each key."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        text = text_of(path)
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
     try:
-        return toml_tree(text), lines_of(text)
+        return toml_tree(text), toml_lines(text)
     except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-
-
-def lines_of(text: str) -> dict[Key, int]:
-    """Key → line, from 1, for each `key =` and `[table]` that stands on a line of its own."""
-    lines: dict[Key, int] = {}
-    table: Key = ()
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := _HEADER.match(line):
-            table = _parts(header[1])
-            lines.setdefault(table, number)
-        elif assignment := _ASSIGNMENT.match(line):
-            lines.setdefault((*table, *_parts(assignment[1])), number)
-    return lines
-
-
-def _parts(dotted: str) -> Key:
-    parts = re.findall(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""", dotted)
-    return tuple(part.strip("\"'") for part in parts)
 
 
 def _resolve_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:
@@ -184,10 +161,9 @@ def _referred(reference: re.Match[str], place: str) -> str:
             raise ConfigError(f"{place}: the environment variable {name} is not set")
         return found
     try:
-        found = Path(reference["file"]).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
-        sentence = f"the file {reference['file']} cannot be read: {reason}"
+        found = text_of(Path(reference["file"])).strip()
+    except ValueError as error:
+        sentence = f"the file {reference['file']} cannot be read: {error}"
         raise ConfigError(f"{place}: {sentence}") from None
     if not found:
         raise ConfigError(f"{place}: the file {reference['file']} is empty")
@@ -202,14 +178,17 @@ def _faults(error: ValidationError, path: Path, lines: Mapping[Key, int]) -> Ite
         message = fault["msg"].removeprefix("Value error, ")
         if fault["type"] == "extra_forbidden":
             message = f"there is no such setting{_did_you_mean(key)}"
-        yield f"{_place(key, path, lines)}: {message}"
+        begins_with = tuple(message.partition(" ")[0].split("."))
+        if begins_with[: len(key)] == key and (line := line_of(begins_with, lines)):
+            yield f"{path}:{line}: {message}"  # of a validator that sees more than one setting
+        else:
+            yield f"{_place(key, path, lines)}: {message}"
 
 
 def _place(key: Key, path: Path, lines: Mapping[Key, int]) -> str:
     """`FILE:LINE: key`, with the line of the nearest key above that stands in the file."""
-    for length in range(len(key), 0, -1):
-        if line := lines.get(key[:length]):
-            return f"{path}:{line}: {_dotted(key)}"
+    if line := line_of(key, lines):
+        return f"{path}:{line}: {_dotted(key)}"
     return f"{path}: {_dotted(key)}" if key else str(path)
 
 

@@ -4,6 +4,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +14,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gateway.config_file import ConfigError
 from gateway.documents import json_tree, toml_tree
+from gateway.lines import Key, json_lines, line_of, toml_lines
+from gateway.text_file import text_of
 from policies.cells import CELLS
 
 if TYPE_CHECKING:
@@ -36,15 +40,10 @@ def parsed_policy(path: Path, form: "type[PolicyFile]") -> "PolicyFile":
         tree = toml_tree(text)
     except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
-    lines = _lines_of(text)
-
-    def place(key: Sequence[str]) -> str:
-        near = [lines[tuple(key[:n])] for n in range(len(key), 0, -1) if tuple(key[:n]) in lines]
-        return f"{path}:{near[0]}" if near else str(path)
-
-    policy = _validated(tree, form, place)
+    told = _Told(path, cache(lambda: toml_lines(text)))
+    policy = _validated(tree, form, told)
     for key, wrong in _policy_faults(policy):
-        raise ConfigError(f"{place(key)}: {'.'.join(key)}: {wrong}")
+        raise ConfigError(told.fault(key, wrong))
     return policy
 
 
@@ -52,21 +51,38 @@ def parsed_calibration(path: Path, form: "type[CalibrationFile]") -> "Calibratio
     """The content of a `calibration.json` in the form given.
 
     Raises:
-        ConfigError: naming the file and the key; the line where it is no JSON.
+        ConfigError: naming the file, the line and the key.
     """
+    text = _read(path)
     try:
-        tree = json_tree(_read(path))
+        tree = json_tree(text)
     except ValueError as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from None
-    calibration = _validated(tree, form, lambda _: str(path))
+    told = _Told(path, cache(lambda: json_lines(text)))
+    calibration = _validated(tree, form, told)
     if calibration.version != 1:
-        raise ConfigError(f"{path}: version: {_OTHER_VERSION}")
+        raise ConfigError(told.fault(("version",), _OTHER_VERSION))
     for engine, one in calibration.engines.items():
         for table, named in (("cells", one.cells), ("questions", one.questions)):
             for name, scale in named.items():
                 if wrong := _scale_fault(scale):
-                    raise ConfigError(f"{path}: engines.{engine}.{table}.{name}: {wrong}")
+                    raise ConfigError(told.fault(("engines", engine, table, name), wrong))
     return calibration
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Says where in a file a fault is."""
+
+    path: Path
+    lines: Callable[[], Mapping[Key, int]]
+    """Called only when there is a fault."""
+
+    def fault(self, key: Sequence[str], wrong: str) -> str:
+        """`FILE:LINE: key: what is wrong`."""
+        line = line_of(key, self.lines())
+        place = str(self.path) if line is None else f"{self.path}:{line}"
+        return ": ".join(part for part in (place, ".".join(key), wrong) if part)
 
 
 _OTHER_VERSION = "this version of tiergate reads version 1; calibrate again"
@@ -74,10 +90,9 @@ _OTHER_VERSION = "this version of tiergate reads version 1; calibrate again"
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:  # no UTF-8 text, or no path at all
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        return text_of(path)
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
 
 
 def _adapter(form: type[T]) -> TypeAdapter[tuple[T]]:
@@ -85,7 +100,7 @@ def _adapter(form: type[T]) -> TypeAdapter[tuple[T]]:
     return TypeAdapter(tuple[form], config=_FORM)  # type: ignore[arg-type, valid-type]
 
 
-def _validated(tree: object, form: type[T], place: Callable[[Sequence[str]], str]) -> T:
+def _validated(tree: object, form: type[T], told: _Told) -> T:
     """The tree as `form`; JSON's rules, under which a list is a tuple."""
     try:
         found: tuple[T] = _adapter(form).validate_json(json.dumps([tree], default=str))
@@ -95,7 +110,7 @@ def _validated(tree: object, form: type[T], place: Callable[[Sequence[str]], str
         for fault in error.errors(include_url=False, include_input=False, include_context=False):
             key = [str(part) for part in fault["loc"][1:]]
             message = _MESSAGES.get(fault["type"], fault["msg"])
-            faults.append(": ".join(part for part in (place(key), ".".join(key), message) if part))
+            faults.append(told.fault(key, message))
         raise ConfigError("\n".join(faults)) from None
 
 
@@ -137,8 +152,14 @@ def _promise_faults(promise: "Promise") -> list[tuple[tuple[str, ...], str]]:
         faults.append((("question",), "not a fingerprint: 16 hexadecimal digits"))
     if promise.promised != (promise.floor is not None):
         faults.append((("promised",), "what is promised has a floor, and only that"))
-    if promise.floor is not None and not 0.0 <= promise.floor <= 1.0:
-        faults.append((("floor",), f"{promise.floor:g} is not a probability"))
+    for name in ("floor", "p_value", "coverage", "delta"):
+        value: float | None = getattr(promise, name)
+        if value is not None and not 0.0 <= value <= 1.0:
+            faults.append(((name,), f"{value:g} is not a probability"))
+    if not 0 <= promise.errors <= promise.accepted <= promise.labels:
+        faults.append(
+            (("errors",), "errors are some of the accepted, and these some of the labels")
+        )
     return faults
 
 
@@ -154,25 +175,3 @@ def _scale_fault(scale: "Calibration") -> str | None:
     if any(not 0.0 <= y <= 1.0 for _, y in scale.knots):
         return "a knot's probability is not in [0, 1]"
     return None
-
-
-_HEADER = re.compile(r"^\s*(\[\[?)([^\[\]]+)\]\]?\s*(#.*)?$")
-_PART = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
-_KEY = re.compile(r"^\s*([A-Za-z0-9_-]+)\s*=")
-
-
-def _lines_of(text: str) -> Mapping[tuple[str, ...], int]:
-    """Key → line, from 1; the tables of an array are numbered from 0."""
-    lines: dict[tuple[str, ...], int] = {}
-    table: tuple[str, ...] = ()
-    counts: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := _HEADER.match(line):
-            table = tuple(part.strip("\"'") for part in _PART.findall(header[2]))
-            if header[1] == "[[":
-                at = counts[table[0]] = counts.get(table[0], -1) + 1
-                table = (*table, str(at))
-            lines.setdefault(table, number)
-        elif key := _KEY.match(line):
-            lines.setdefault((*table, key[1]), number)
-    return lines

@@ -46,14 +46,27 @@ Usd = Annotated[Decimal, BeforeValidator(_price)]
 
 
 def _named_unit(value: Any) -> Any:
-    """Refuse a bare number, and keys that speak of a price without saying for what."""
-    if isinstance(value, int | float):
+    """Refuse a bare number, no number at all, and keys that name a price without its unit."""
+    if isinstance(value, int | float | Decimal):
         raise ValueError(f"{value} is a price without a unit; write {_UNITS}")
+    if value == []:
+        raise ValueError(f"there is no price; write {_UNITS}")
+    return _known_units(value, TariffSection, _UNITS)
+
+
+def _named_rent(value: Any) -> Any:
+    """As `_named_unit`, for machines."""
+    if isinstance(value, int | float | Decimal):
+        raise ValueError(f"{value} is a price without a unit; write usd_per_hour")
+    return _known_units(value, MachineSection, "usd_per_hour")
+
+
+def _known_units(value: Any, section: type[Section], units: str) -> Any:
     for key in value if isinstance(value, Mapping) else ():
-        if key not in TariffSection.model_fields and any(
+        if key not in section.model_fields and any(
             word in str(key) for word in ("price", "usd", "cost", "per_", "rate")
         ):
-            raise ValueError(f"'{key}' is a price without a unit that is known; write {_UNITS}")
+            raise ValueError(f"'{key}' is a price without a unit that is known; write {units}")
     return value
 
 
@@ -83,7 +96,7 @@ class MachineSection(Section):
 
 Tariffs = Annotated[
     tuple[Annotated[TariffSection, BeforeValidator(_named_unit)], ...],
-    Field(min_length=1, strict=False),
+    Field(strict=False),
     BeforeValidator(_named_unit),
 ]
 
@@ -105,7 +118,7 @@ class PricesSection(Section):
     }
     """Hosted model → tariffs, for `tiergate usage compare`. The defaults are the list prices of
     October 2026: Jev at TypeSafe, Clef and Clef-flash at Workers AI. Look them up again."""
-    machines: dict[Name, MachineSection] = {}
+    machines: dict[Name, Annotated[MachineSection, BeforeValidator(_named_rent)]] = {}
     """Machine → its rent, for `tiergate usage compare`."""
 
     @model_validator(mode="after")

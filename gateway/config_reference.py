@@ -67,7 +67,11 @@ that `tiergate` is started in.
   and read from that file; if there is none, the start stops. Nothing else is read from the
   environment. The environment of a process does not change: a key that `tiergate reload` is to
   exchange stands in a file.
-- `tiergate check` shows every value in force and where it comes from.
+- `tiergate check` shows every value in force and where it comes from. Like a start it reads the
+  files that `[cascade]` names, and refuses a broken one with its line and key, before it loads an
+  engine; `--no-load` loads none.
+- Configuration, policies, calibrations and key files are files: a directory, a named pipe or a
+  device is refused.
 
 <!-- Written by scripts/reference from the docstrings in gateway/config.py. -->
 """

@@ -1,10 +1,12 @@
 """What every table of config.toml has in common, and the form of the names in it."""
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")]
+NAME = re.compile(r"^[A-Za-z0-9~][A-Za-z0-9_.:/@-]{0,99}$")
+Name = Annotated[str, Field(pattern=NAME.pattern)]
 """A name that clients write in a request or operators in a report."""
 
 

@@ -21,6 +21,7 @@ from gateway.doctor_machine import Machine
 from gateway.ledger.examine import examine, last_digests
 from gateway.ledger.store import StoreError
 from gateway.plan import Promised
+from gateway.text_file import text_of
 
 _OLD_PRICES_DAYS = 180
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -126,9 +127,9 @@ def _front(settings: Settings, caddyfile: Path | None) -> Iterator[Found]:
         yield fine("caddy", "no Caddyfile was looked at; name it with --caddyfile")
         return
     try:
-        text = caddyfile.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        yield finding("caddy", f"{caddyfile} cannot be read")
+        text = text_of(caddyfile)
+    except ValueError as error:
+        yield finding("caddy", f"{caddyfile} cannot be read: {error}")
         return
     bare = re.sub(r"#.*", "", text)
     ours = settings.limits.max_body_bytes

@@ -59,14 +59,11 @@ class Flights:
     ) -> Flight | None:
         """The flight that answers this request too.
 
-        Raises:
-            Refusal: 409 when the same Idempotency-Key is in flight with another body.
+        Of two bodies with the same Idempotency-Key the store knows which one came first.
         """
         if header is not None:
             flight = self._flights.get((f"{key_id} once", header))
-            if flight is not None and flight.body != body:
-                raise conflict()
-            return flight
+            return flight if flight is not None and flight.body == body else None
         return self._flights.get((key_id, body)) if retried else None
 
     def end(self, flight: Flight, outcome: _Outcome) -> None:

@@ -21,7 +21,7 @@ def focus_rows(report: Report) -> Iterator[dict[str, Any]]:
     """One row per day, key, model and engine; costs and quantities as decimals in strings.
 
     Work without a price has cost 0, because the specification allows no null there; it says so in
-    its description and in `x_UnpricedRequests`, and has no pricing quantity.
+    its description and in `x_UnpricedRequests`. Its pricing quantity may be no null either.
     """
     for row in report["rows"]:
         yield _focus_row(row, report["currency"])
@@ -60,8 +60,8 @@ def _focus_row(row: Mapping[str, Any], currency: str) -> dict[str, Any]:
         "HostProviderName": _US,
         "InvoiceIssuerName": _US,
         "ListCost": cost,
-        "PricingQuantity": str(row["tokens"]) if priced else None,
-        "PricingUnit": "Tokens" if priced else None,
+        "PricingQuantity": str(row["tokens"]),
+        "PricingUnit": "Tokens",
         "ServiceCategory": "AI and Machine Learning",
         "ServiceName": "Typed decisions",
         "ServiceProviderName": _US,

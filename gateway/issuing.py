@@ -1,12 +1,14 @@
 """Making and changing keys: what the command line and the admin routes have in common."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, TypeAlias, cast, get_args
 
-from gateway.keys import NAME, ROTATION_OVERLAP_S, Minted, mint, new_key_id, seconds_of
+from gateway.auth import ANONYMOUS
+from gateway.keys import KEY_ID, NAME, ROTATION_OVERLAP_S, Minted, mint, new_key_id, seconds_of
 from gateway.ledger.store import Key, Keys, NoSuchKey, Scope, Secret
 from policies.confidence import Formula
 from policies.limits import Limits
@@ -25,6 +27,8 @@ LIMITS = (*_COUNTS, *_MONEY)
 WISHES = ("name", "expires", "scopes", "models", "confidence", *LIMITS)
 
 _MOST = 10**15
+_MONEY_FORM = re.compile(r"(?=\.?[0-9])[0-9]{0,10}(\.[0-9]{0,12})?([eE]-?[0-9]{1,2})?")
+"""Numbers as people and JSON write them; none of them is too much for a `Decimal`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,8 @@ def create(store: Keys, wish: Wish, known_models: Iterable[str], now_s: float) -
             "a key's name is 1 to 100 letters, digits or any of _ . : @ -, and begins with a "
             "letter or a digit"
         )
+    if name == ANONYMOUS.key_id or KEY_ID.fullmatch(name):
+        raise ValueError(f"'{name}' cannot be a key's name: bills and commands mean another by it")
     expires = wish.get("expires")
     key = Key(
         key_id=new_key_id(),
@@ -70,11 +76,13 @@ def rotate(store: Keys, name: str, now_s: float) -> Issued:
 
     Raises:
         NoSuchKey: no key has that name.
-        ValueError: the key is revoked.
+        ValueError: the key is revoked or has expired, so that no secret of it would work.
     """
     key = named(store, name)
     if key.revoked_s is not None:
         raise ValueError(f"the key '{key.name}' is revoked; make a new one")
+    if key.expires_s is not None and key.expires_s <= now_s:
+        raise ValueError(f"the key '{key.name}' has expired; make a new one")
     minted = mint(key.key_id, now_s)
     store.rotate(key.key_id, minted.secret, now_s + ROTATION_OVERLAP_S)
     return Issued(key, minted)
@@ -160,20 +168,20 @@ def _count(name: str, value: object) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise ValueError(f"{name} must be a whole number from 0 on")
+        raise ValueError(f"{name} must be a whole number from 0 to {_MOST}")
     return value
 
 
 def _nanos(name: str, value: object) -> int | None:
     if value is None:
         return None
-    try:
-        amount = Decimal(str(value)) if not isinstance(value, bool) else Decimal("nan")
-    except InvalidOperation:
-        amount = Decimal("nan")
-    nanos = amount * NANOS
-    if not nanos.is_finite() or nanos < 0 or nanos > _MOST or nanos != nanos.to_integral_value():
-        raise ValueError(f"{name} must be an amount of US dollars from 0 on, e.g. 2.50")
+    text = "" if isinstance(value, bool) else str(value)
+    nanos = Decimal(text) * NANOS if _MONEY_FORM.fullmatch(text) else Decimal(-1)
+    if not 0 <= nanos <= _MOST or nanos != nanos.to_integral_value():
+        raise ValueError(
+            f"{name} must be US dollars from 0 to {_MOST // NANOS} with at most 9 decimals, "
+            "e.g. 2.50"
+        )
     return int(nanos)
 
 

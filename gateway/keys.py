@@ -11,8 +11,11 @@ _FORM = re.compile(rb"tg_([0-9a-f]{10})_[A-Za-z0-9_-]{43}")
 _DURATION = re.compile(r"([1-9][0-9]{0,5})(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
-NAME = re.compile(r"[A-Za-z0-9~][A-Za-z0-9_.:@-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:@-]{0,99}")
 """What a key may be called."""
+
+KEY_ID = re.compile(r"k_[0-9a-f]{10}")
+"""What `new_key_id` makes."""
 
 ROTATION_OVERLAP_S = 86_400.0
 """How long the old secret still works after a rotation."""

@@ -21,6 +21,7 @@ from gateway.dialects.systemone import AskLimits
 from gateway.dialects.systemone_text import TextLimits
 from gateway.documents import json_tree
 from gateway.errors import Refusal
+from gateway.text_file import text_of
 from policies.cells import fingerprint
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -92,7 +93,10 @@ class Questions:
             ConfigError: there is no such file or entry, or it is no questions object.
         """
         if self._named is None:
-            self._named = _json_object(self._beside)
+            try:
+                self._named = _json_object(self._beside)
+            except ConfigError as error:
+                raise ConfigError(f"{place}: questions: {error}") from None
         if name not in self._named:
             near = difflib.get_close_matches(name, self._named, n=1)
             hint = f"; did you mean '@{near[0]}'?" if near else ""
@@ -107,6 +111,8 @@ class Questions:
         """
         known_as = json.dumps(asked) if key is None else key
         if known_as not in self._known:
+            if why := _unsendable(asked):
+                raise ConfigError(f"{place}: questions: {why}")
             self._known[known_as] = _decoded("", asked, place).questions
         return self._known[known_as]
 
@@ -184,8 +190,8 @@ def _row(said: Mapping[str, Json], questions: Questions, place: str) -> Row:
     state, asked = said["state"], said["questions"]
     if not isinstance(state, str | dict | list):
         raise ConfigError(f"{place}: state: a string, an object or an array is needed")
-    if _LONE_SURROGATE.search(json.dumps(state, ensure_ascii=False)):
-        raise ConfigError(f"{place}: state: it has half of a surrogate pair, which is no text")
+    if why := _unsendable(state):
+        raise ConfigError(f"{place}: state: {why}")
     if isinstance(asked, str):
         if not asked.startswith("@"):
             raise ConfigError(f"{place}: questions: a name is written as '@name'")
@@ -193,6 +199,17 @@ def _row(said: Mapping[str, Json], questions: Questions, place: str) -> Row:
     else:
         made = questions.made(asked, place)
     return Row(state, made, labels_of(made, said.get("labels", {}), place), place)
+
+
+def _unsendable(value: Json) -> str | None:
+    """Why no request could hold the value; `None` = one could."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return "it has NaN or an endless number, which JSON does not know"
+    if _LONE_SURROGATE.search(text):
+        return "it has half of a surrogate pair, which is no text"
+    return None
 
 
 def _decoded(state: Text, asked: Json, place: str) -> Inquiry:
@@ -219,16 +236,15 @@ def _decoded(state: Text, asked: Json, place: str) -> Inquiry:
 
 
 def read_text(path: Path) -> str:
-    """The file's content.
+    """The file's content; `/dev/stdin` and `/dev/fd/N` may be pipes.
 
     Raises:
         ConfigError: it cannot be read or is not UTF-8.
     """
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        return text_of(path, streams=True)
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
 
 
 def _json_object(path: Path) -> dict[str, Json]:

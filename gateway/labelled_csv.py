@@ -43,7 +43,7 @@ def _columns(
     header: Sequence[str], questions: Mapping[str, Question], path: Path
 ) -> tuple[str, ...]:
     """The names of the columns, checked."""
-    names = tuple(name.strip().removeprefix("\ufeff") for name in header)
+    names = tuple(name.strip() for name in header)
     states = [name for name in names if name == "state" or name.startswith("state.")]
     if not states or ("state" in states and len(states) > 1):
         raise ConfigError(f"{path}:1: one column 'state' or columns 'state.NAME' are needed")

@@ -13,23 +13,15 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
+from gateway.admitting import admitted
 from gateway.auth import unwritable
-from gateway.bound import token_bound
 from gateway.charging import Ended, Order, Terms, bound_of, charge_of, less_of, status_of, used_up
 from gateway.decision import Decision, Spending
 from gateway.errors import Kind, Problem, Refusal
 from gateway.flights import Flights, conflict, digest
 from gateway.kept_text import text_of
 from gateway.ledger.blocks import Block, Blocks
-from gateway.ledger.budget import (
-    Admission,
-    Claim,
-    Held,
-    Idempotency,
-    Settlement,
-    admit,
-    settle,
-)
+from gateway.ledger.budget import Admission, Claim, Held, Idempotency, Settlement, settle
 from gateway.ledger.store import Replay, StoreError
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
@@ -174,8 +166,9 @@ class Metering:
             amounts = bound_of(order, order.plan.readers, self._terms, now_s)
             claim = Claim(limits, amounts, self._terms.calendar.windows(now_s))
             return _Work(amounts.tokens, claim, now_s)
-        tokens = 0 if limits.tpm is None else token_bound(order.inquiry) * len(order.plan.readers)
-        return _Work(tokens, None, now_s)
+        if limits.tpm is None:
+            return _Work(0, None, now_s)
+        return _Work(bound_of(order, order.plan.readers, self._terms, now_s).tokens, None, now_s)
 
     def _has_room(self, order: Order, work: _Work) -> bool:
         """Take what the order needs from what is held already; whether that was possible.
@@ -223,7 +216,7 @@ class Metering:
 
     async def _ask(self, asked: Admission) -> Held | Exhausted | Replay:
         try:
-            return await self._writer.submit(lambda store: admit(store, asked))
+            return await admitted(self._writer, asked)
         except StoreError as error:
             raise Refusal(unwritable()) from error
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
+from engines.appetite import USUAL, Appetite
 from engines.contract import Inquiry, NativeConfidence, Reading, Tally
 from policies.cascade import NEVER, Calibrations, Floors, within_share
 from policies.gates import Gate
@@ -51,6 +52,8 @@ class Tier:
     """Why answers below the floor `NEVER` go up."""
     demoted: frozenset[str] = frozenset()
     """Cells and fingerprints whose answers are not kept since an alarm."""
+    appetite: Appetite = USUAL
+    """The most tokens that it makes of an inquiry."""
 
     @property
     def name(self) -> str:
@@ -156,6 +159,7 @@ class Plan:
         self.rules = rules
         self.share = Share(rules.window)
         self.prices = prices
+        self.appetites = {tier.name: tier.appetite for tier in tiers}
         self.mean_step_us: dict[str, float] = {}
         """Engine → a running mean of its time per question, in microseconds."""
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from engines.contract import Json
-from gateway.atomic import write_whole
 from gateway.config_file import toml
 from gateway.config_policy import parsed_calibration, parsed_policy
 from policies.calibration import Calibration
 from policies.cascade import NEVER, Calibrations, Floors
+from policies.certify import Certificate
 
 Mode = Literal["labels", "agreement"]
 """Whether answers were compared with labels or with the answers of the last engine."""
@@ -128,6 +128,23 @@ def load_calibration(path: Path) -> CalibrationFile:
     return parsed_calibration(path, CalibrationFile)
 
 
+def promise_by(certificate: Certificate, engine: str) -> Promise:
+    """What a certificate says of an engine; which answers it is about is for the caller to add."""
+    return Promise(
+        engine,
+        certificate.floor is not None,
+        certificate.labels,
+        certificate.delta,
+        floor=certificate.floor,
+        accepted=certificate.accepted,
+        errors=certificate.errors,
+        p_value=certificate.p_value,
+        coverage=certificate.coverage,
+        start_rule=certificate.start_rule,
+        needs=certificate.needs,
+    )
+
+
 def floors_of(policy: PolicyFile, engine: str) -> Floors:
     """The floors of an engine; `NEVER` where nothing is promised or nothing is known."""
     of_engine = [one for one in policy.floors if one.engine == engine]
@@ -172,24 +189,11 @@ def calibration_digest(calibration: EngineCalibration) -> str:
     return hashlib.sha256(exact.encode()).hexdigest()
 
 
-def write_calibration(path: Path, calibration: CalibrationFile) -> None:
-    """Write the file, whole or not at all.
-
-    Raises:
-        OSError: the directory is not there or cannot be written to.
-    """
+def calibration_text(calibration: CalibrationFile) -> str:
+    """The calibrations as JSON."""
     engines = {name: _entry(one) for name, one in calibration.engines.items()}
     content = {"version": calibration.version, "engines": engines}
-    write_whole(path, json.dumps(content, indent=1) + "\n")
-
-
-def write_policy(path: Path, policy: PolicyFile) -> None:
-    """Write the file, whole or not at all.
-
-    Raises:
-        OSError: the directory is not there or cannot be written to.
-    """
-    write_whole(path, policy_text(policy))
+    return json.dumps(content, indent=1) + "\n"
 
 
 def policy_text(policy: PolicyFile) -> str:

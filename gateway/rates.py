@@ -10,6 +10,8 @@ from gateway.auth import Caller
 from gateway.errors import Problem, Refusal
 from policies.limits import Pace, arrival_after, paced, refunded
 
+_MINUTE_S = 60.0
+
 
 class Rates:
     """GCRA for requests and for tokens, per key. Confined to the event loop."""
@@ -59,24 +61,27 @@ class Rates:
 
 
 def _too_fast(name: str, unit: str, limit: int, pace: Pace) -> Refusal:
-    allowed = f"This API key may use {limit} {unit} a minute"
-    if math.isinf(pace.wait_s):
-        return Refusal(Problem("rate_limited", f"{allowed}.", details={"limit": name}))
+    said = f"This API key may use {limit} {unit} a minute"
+    wait_s, full_s = pace.wait_s, pace.full_s
+    if math.isinf(wait_s):  # 0 a minute: until somebody allows more
+        wait_s = full_s = _MINUTE_S
+    else:
+        said = f"{said}; try again in {math.ceil(10 * wait_s) / 10:.1f} s"
     return Refusal(
         Problem(
             "rate_limited",
-            f"{allowed}; try again in {pace.wait_s:.1f} s.",
+            f"{said}.",
             details={"limit": name, "allowed": limit},
-            retry_after_s=pace.wait_s,
-            headers=_headers(limit, pace),
+            retry_after_s=wait_s,
+            headers=_headers(limit, pace.remaining, full_s),
         )
     )
 
 
-def _headers(limit: int, pace: Pace) -> dict[str, str]:
+def _headers(limit: int, remaining: int, full_s: float) -> dict[str, str]:
     """As in draft-ietf-httpapi-ratelimit-headers-06; reset = seconds until all is back."""
     return {
         "ratelimit-limit": str(limit),
-        "ratelimit-remaining": str(pace.remaining),
-        "ratelimit-reset": str(math.ceil(pace.full_s)),
+        "ratelimit-remaining": str(remaining),
+        "ratelimit-reset": str(math.ceil(full_s)),
     }

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 
 import orjson
@@ -53,9 +53,10 @@ def build_app(
         routes.append(Route(prefix + "/v1/models", _guarded(services, _models(services))))
         routes.append(Route(prefix + USAGE_PATH, _guarded(services, _usage(services))))
     routes += outcome_routes(services, refused)
-    for method, path, action in ROUTES:
-        admin = _guarded(services, _admin(services, action))
-        routes.append(Route(path, admin, methods=[method]))
+    for path in dict.fromkeys(path for _, path, _ in ROUTES):
+        actions = {method: action for method, at, action in ROUTES if at == path}
+        admin = _guarded(services, _admin(services, actions))
+        routes.append(Route(path, admin, methods=list(actions)))
     routes.append(Route("/health", _health))
     routes.append(Route("/ready", _ready(services)))
     routes.append(Route(METRICS_PATH, _guarded(services, _metrics(services))))
@@ -98,8 +99,11 @@ def _usage(services: Services) -> Endpoint:
     return usage
 
 
-def _admin(services: Services, action: Action) -> Endpoint:
+def _admin(services: Services, actions: Mapping[str, Action]) -> Endpoint:
+    """The endpoint of a path: method → what it does."""
+
     async def admin(request: Request) -> Response:
+        action = actions["GET" if request.method == "HEAD" else request.method]
         caller = services.caller(request)
         caller.require("admin")
         with services.body.room.share() as share:
@@ -107,7 +111,9 @@ def _admin(services: Services, action: Action) -> Endpoint:
         desk = Desk(services.books, tuple(services.plans), services.unpriced)
         name = request.path_params.get("name", "")
         found = await admin_answer(action, caller, desk, name, body)
-        return _json(found, 201 if action == "create" else 200)
+        answer = _json(found, 201 if action == "create" else 200)
+        answer.headers["cache-control"] = "no-store"  # a new key stands in some of them
+        return answer
 
     return admin
 

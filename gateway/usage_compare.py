@@ -13,8 +13,9 @@ Comparison: TypeAlias = dict[str, Any]
 """JSON; see docs/accounting.md."""
 
 NOTE = (
-    "Tokens are counted by the engines here. A hosted model has a tokenizer of its own and may "
-    "read a state once per question, so its own bill can differ."
+    "Tokens are those that engines here read: twice for a question that went up and, by default, "
+    "none for an answer from the memo. A hosted model has a tokenizer of its own and may read a "
+    "state once per question, so its own bill can differ, in either direction."
 )
 
 _DAY_S = 86_400

@@ -114,7 +114,7 @@ async def _tidied(books: Books, metering: Metering) -> None:
     while True:
         await asyncio.sleep(_TIDY_EVERY_S)
         metering.retire_idle()
-        books.sweep(time.time())
+        await books.sweep(time.time())
 
 
 def renewed_ring(settings: Settings, books: Books | None) -> KeyRing:
@@ -155,7 +155,8 @@ def _refuse_unpriced(settings: Settings, keys: list[Key]) -> None:
     unpriced = prices.unpriced(list(settings.engines), now_s)
     for key in keys:
         money = (key.limits.nanos_per_day, key.limits.nanos_per_month)
-        if unpriced and any(limit is not None for limit in money) and key.revoked_s is None:
+        over = key.revoked_s is not None or (key.expires_s is not None and key.expires_s <= now_s)
+        if unpriced and any(limit is not None for limit in money) and not over:
             raise ConfigError(
                 f"the key '{key.name}' has a money budget, but the engine '{unpriced[0]}' has no "
                 f"price; write [[prices.engines.{unpriced[0]}]]"

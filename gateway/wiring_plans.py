@@ -46,6 +46,18 @@ def promises(cascade: CascadeSection, facts: Mapping[str, Facts]) -> dict[str, P
     return found
 
 
+def refuse_unfit(settings: Settings) -> None:
+    """Read and judge what `[cascade]` names and weighs, as a start does, but without engines.
+
+    Raises:
+        ConfigError: see `promises` and `new_plans`.
+    """
+    promises(settings.cascade, {})
+    _calibration(settings.cascade)
+    for section in settings.models.values():
+        _rules(settings, section)
+
+
 def new_plans(
     settings: Settings,
     readers: Mapping[str, Reader],
@@ -65,7 +77,9 @@ def new_plans(
     }
     plans: dict[str, Plan] = {}
     for name, section in settings.models.items():
-        plan = _plan(settings, name, section, tuple(tiers[engine] for engine in section.engines))
+        mode, prices = section.mode or settings.cascade.mode, engine_prices(settings.prices)
+        own, rules = tuple(tiers[one] for one in section.engines), _rules(settings, section)
+        plan = Plan(name, own, mode=mode, rules=rules, prices=prices)
         plans |= dict.fromkeys((name, *section.aliases), plan)
     return plans
 
@@ -74,11 +88,22 @@ def _calibration(cascade: CascadeSection) -> CalibrationFile | None:
     return load_calibration(Path(cascade.calibration)) if cascade.calibration else None
 
 
-def _plan(settings: Settings, name: str, section: ModelSection, tiers: tuple[Tier, ...]) -> Plan:
+def _rules(settings: Settings, section: ModelSection) -> Rules:
+    """How the model's cascade escalates; wrong answers are weighed against prices that are there.
+
+    Raises:
+        ConfigError: a better engine has none.
+    """
     cascade = settings.cascade
-    prices = engine_prices(settings.prices)
     cost = cascade.cost_of_error if section.cost_of_error is None else section.cost_of_error
-    rules = Rules(
+    if cost is not None or cascade.cost_of_error_by_key:
+        missing = engine_prices(settings.prices).unpriced(section.engines[1:], time.time())
+        if missing:
+            raise ConfigError(
+                f"cost_of_error weighs wrong answers against prices, but the engine "
+                f"'{missing[0]}' has none; write [[prices.engines.{missing[0]}]]"
+            )
+    return Rules(
         cascade.max_escalation_share,
         cascade.escalation_window,
         cascade.on_cap,
@@ -87,15 +112,6 @@ def _plan(settings: Settings, name: str, section: ModelSection, tiers: tuple[Tie
         cost,
         cascade.cost_of_error_by_key,
     )
-    if cost is not None or cascade.cost_of_error_by_key:
-        missing = prices.unpriced(section.engines[1:], time.time())
-        if missing:
-            raise ConfigError(
-                f"cost_of_error weighs wrong answers against prices, but the engine "
-                f"'{missing[0]}' has none; write [[prices.engines.{missing[0]}]]"
-            )
-    mode = section.mode or cascade.mode
-    return Plan(name, tiers, mode=mode, rules=rules, prices=prices)
 
 
 def _tier(
@@ -120,6 +136,7 @@ def _tier(
         facts.digest,
         floors,
         no_floor,
+        appetite=facts.appetite,
     )
 
 

@@ -94,13 +94,3 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://")):
             assert (path.parent / target).exists(), f"{name_of(path)} links to {target}"
-
-
-def test_commands_print_through_the_terminal_that_reads_no_markup() -> None:
-    found = {
-        path.name
-        for path in (ROOT / "gateway/cli").glob("*.py")
-        if "Console()" in path.read_text(encoding="utf-8")
-    }
-
-    assert found == set()

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from engines.clef.appetite import appetite
 from engines.clef.checkpoint import load
 from engines.clef.failures import kind_of, relieve
 from engines.clef.images import Sight, picture, sight
@@ -221,6 +222,12 @@ class ClefEngine(Engine[_Piece]):
             joint=settings.reading == "joint",
             native_confidence="top",
             notes="A Clef-flash checkpoint: long states, images, many options.",
+            appetite=appetite(
+                self._tokens,
+                self._neutral,
+                named=settings.reading == "joint",
+                pictures=0 if self._sight is None else self._limits.max_tokens,
+            ),
         )
 
 

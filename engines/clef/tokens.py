@@ -57,12 +57,12 @@ class Tokens:
         own = checkpoint.tokenizer()
         self._own = own
         self._foreign = _without_controls(checkpoint) if harden else own
-        self.prefix = self._control(rendering.PREFIX)
-        self.suffix = self._control(rendering.SUFFIX)
-        self.schema = self._control(rendering.SCHEMA)
-        self._options = self._control(rendering.OPTIONS)
-        self._option_end = self._control(rendering.OPTION_END)
-        self._field_end = self._control(rendering.FIELD_END)
+        self.prefix = self.control(rendering.PREFIX)
+        self.suffix = self.control(rendering.SUFFIX)
+        self.schema = self.control(rendering.SCHEMA)
+        self._options = self.control(rendering.OPTIONS)
+        self._option_end = self.control(rendering.OPTION_END)
+        self._field_end = self.control(rendering.FIELD_END)
         self._kept: LRUCache[object, Body | Ids] = LRUCache(_MEMORY_BYTES, getsizeof=_bytes_of)
         self._lock = Lock()
         for text in ("<|im_start|>", "<|im_end|>", "<think>", "</think>"):
@@ -79,11 +79,11 @@ class Tokens:
         """What stands for images of so many tokens each; empty for none."""
         if not sizes:
             return ()
-        start, pad, end = self._control(rendering.IMAGE)
+        start, pad, end = self.control(rendering.IMAGE)
         ids: list[int] = []
         for size in sizes:
             ids += [start, *[pad] * size, end]
-        return (*ids, *self._control("\n"))
+        return (*ids, *self.control("\n"))
 
     def state(self, text: str, most: int) -> Looked:
         """All ids of a state, or more than `most` of them from its beginning.
@@ -137,7 +137,7 @@ class Tokens:
         found = self._remembered(place)
         if isinstance(found, tuple):
             return found
-        ids = self._control(rendering.label(place))
+        ids = self.control(rendering.label(place))
         self._keep(place, ids)
         return ids
 
@@ -151,8 +151,8 @@ class Tokens:
             with self._lock:
                 self._kept[key] = value
 
-    def _control(self, text: str) -> Ids:
-        """Of text of our own, in which control tokens are meant."""
+    def control(self, text: str) -> Ids:
+        """The ids of a text of our own, in which control tokens are meant."""
         return tuple(self._own.encode(text, add_special_tokens=False).ids)
 
     def _encoded(self, text: str) -> Ids:

@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
+from engines.appetite import Appetite
 from engines.contract import (
     Choice,
     Cut,
@@ -196,6 +197,7 @@ class LayaEngine(Engine[_Piece]):
             device=self._main.device,
             native_confidence="entropy",
             notes="A Laya checkpoint: yes/no, choices and scores, one short text per question.",
+            appetite=Appetite(group=self._settings.tournament),
         )
 
 

@@ -8,7 +8,7 @@ from math import ceil
 from typing import Literal
 
 from gateway.calibrating.judging import Judged
-from gateway.policy_file import EngineCalibration, Promise
+from gateway.policy_file import EngineCalibration, Promise, promise_by
 from policies.calibration import Calibration
 from policies.cascade import Calibrations
 from policies.certify import Certificate, certified, grid
@@ -154,27 +154,16 @@ class _Tested:
     def _promise(
         self, name: str, found: Certificate, own: Sequence[Judged], away: Sequence[Judged]
     ) -> Promise:
-        per_question = self.terms.per == "question"
-        rule, needs = found.start_rule, found.needs
+        promise = promise_by(found, self.measured.engine)
+        if self.terms.per == "cell":
+            promise = replace(promise, cell=name)
+        else:
+            promise = replace(promise, question=name, name=own[0].name if own else None)
         if away and not found.labels:
             reasons = sorted({one.off for one in away if one.off is not None})
-            rule, needs = f"none: never kept ({', '.join(reasons)})", None
-        return Promise(
-            engine=self.measured.engine,
-            cell=None if per_question else name,
-            question=name if per_question else None,
-            name=own[0].name if per_question and own else None,
-            promised=found.floor is not None,
-            floor=found.floor,
-            labels=found.labels,
-            accepted=found.accepted,
-            errors=found.errors,
-            p_value=found.p_value,
-            coverage=found.coverage,
-            delta=found.delta,
-            start_rule=rule,
-            needs=needs,
-        )
+            rule = f"none: never kept ({', '.join(reasons)})"
+            promise = replace(promise, start_rule=rule, needs=None)
+        return promise
 
 
 def _about(promise: Promise) -> str:

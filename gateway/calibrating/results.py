@@ -8,7 +8,7 @@ one that a crash tore is dropped when the file is opened again.
 import fcntl
 import json
 from dataclasses import dataclass
-from io import BufferedRandom
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 
@@ -51,7 +51,7 @@ class Results:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self.path.touch()
-            self._file: BufferedRandom = self.path.open("r+b")
+            self._file: FileIO = self.path.open("r+b", buffering=0)
         except OSError as error:
             raise ConfigError(f"{self.path}: cannot be opened: {error.strerror}") from None
         try:
@@ -73,8 +73,10 @@ class Results:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.write()
-        self._file.close()
+        try:
+            self.write()
+        finally:
+            self._file.close()
 
     def get(self, key: str) -> Read | None:
         """What is known under the key."""
@@ -88,9 +90,19 @@ class Results:
             self.write()
 
     def write(self) -> None:
-        """Append what is not on disk yet."""
-        self._file.write("".join(self._waiting).encode())
-        self._file.flush()
+        """Append what is not on disk yet.
+
+        Raises:
+            ConfigError: it cannot be written; the file holds what was written before.
+        """
+        end, content = self._file.tell(), "".join(self._waiting).encode()
+        try:
+            while content:
+                content = content[self._file.write(content) :]
+        except OSError as error:
+            self._file.truncate(end)
+            self._file.seek(end)
+            raise ConfigError(f"{self.path}: cannot be written: {error.strerror}") from None
         self._waiting.clear()
 
     def _load(self) -> None:

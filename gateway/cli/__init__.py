@@ -1,9 +1,12 @@
 """The command line: `tiergate COMMAND`, one module a command.
 
-Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 3 an alarm, 4 environment.
+Exit codes: 0 fine, 1 something was found, 2 usage or configuration, 3 an alarm, 4 environment;
+130 interrupted, 141 nobody reads the output.
 """
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -28,7 +31,7 @@ from gateway.cli import (
     threshold,
     usage,
 )
-from gateway.cli.grammar import ENVIRONMENT, USAGE
+from gateway.cli.grammar import ENVIRONMENT, INTERRUPTED, UNREAD, USAGE
 from gateway.cli.http import Unreachable
 from gateway.config_file import ConfigError
 from gateway.wiring_engines import CannotStart
@@ -55,9 +58,12 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that it lacks ends no command
+        sys.stdout.reconfigure(errors="backslashreplace")
     chosen = parser().parse_args(arguments)
     try:
         code: int = chosen.run(chosen)
+        _flush()
     except ConfigError as error:
         print(f"tiergate: {error}", file=sys.stderr)
         return USAGE
@@ -65,5 +71,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tiergate: {error}", file=sys.stderr)
         return ENVIRONMENT
     except KeyboardInterrupt:
-        return 130
+        print("tiergate: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has enough
+        _drop_output()
+        return UNREAD
+    except OSError as error:  # a full disk, a folder that went away
+        place = "" if error.filename is None else f"{error.filename}: "
+        print(f"tiergate: {place}{error.strerror or error}", file=sys.stderr)
+        _drop_output()
+        return ENVIRONMENT
     return code
+
+
+def _flush() -> None:
+    """Raises: OSError: the output cannot be written."""
+    if sys.stdout is not None:  # as it is where the caller has closed it
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Let go of what cannot be written; it would be tried again at the end of the process."""
+    try:
+        _flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from gateway.cli.drift import alarm_shown, date
 from gateway.cli.grammar import ALARM, OK, USAGE, Commands, add_config, add_json
 from gateway.cli.logged import open_log
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.ledger.decisions import Alarm
@@ -30,9 +30,10 @@ def add_to(commands: Commands) -> None:
     clear.add_argument("number", nargs="*", type=int, help="as `tiergate alarms` shows them")
     clear.add_argument("--all", action="store_true", help="every alarm that holds")
     command.add_argument("--cleared", action="store_true", help="show cleared ones too")
-    for one in (command, clear):
-        add_config(one)
-        add_json(one)
+    add_config(command)
+    add_json(command)
+    add_config(clear, default=argparse.SUPPRESS)  # what stands before the action counts too
+    add_json(clear, default=argparse.SUPPRESS)
     command.set_defaults(run=run)
 
 
@@ -52,7 +53,7 @@ def run(chosen: argparse.Namespace) -> int:
 
 def _show(found: Sequence[Alarm]) -> None:
     """Two lines or more for each alarm: what it is about, and its sentence."""
-    console = terminal()
+    console = screen()
     for one in found:
         cleared = "" if one.cleared_s is None else f", cleared {date(one.cleared_s)}"
         about = f"{one.kind} of {one.engine}: {one.what}"
@@ -66,6 +67,8 @@ def _clear(chosen: argparse.Namespace, settings: Settings) -> int:
     """End what was named; 2 for a number that names nothing."""
     if bool(chosen.number) == chosen.all:
         raise ConfigError("name the alarms to clear by number, or say --all")
+    with open_log(settings):  # a ledger that is not there is not made for this
+        pass
     try:
         with closing(open_store(settings)) as store, store.transaction():
             holding = [one.alarm_id for one in store.alarms()]
@@ -83,4 +86,6 @@ def _clear(chosen: argparse.Namespace, settings: Settings) -> int:
     else:
         for one in cleared:
             print(f"cleared alarm {one.alarm_id}: {one.message}")
+        if not cleared:
+            print("no alarm holds")
     return OK

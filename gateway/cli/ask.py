@@ -12,7 +12,7 @@ from rich.table import Table
 from engines.contract import EngineError
 from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
 from gateway.cli.http import encoded, exchange, refusal_of
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.decide import decide
@@ -20,6 +20,7 @@ from gateway.dialects import systemone
 from gateway.documents import json_tree
 from gateway.errors import Refusal, problem
 from gateway.plan import Means
+from gateway.text_file import text_of
 from gateway.wiring import install, new_services, only_model
 from gateway.wiring_engines import open_lanes
 
@@ -112,15 +113,16 @@ def read_questions(path: str) -> Any:
 
 def _text(path: str) -> str:
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+        return sys.stdin.read() if path == "-" else text_of(Path(path), streams=True)
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: cannot be read: it is not UTF-8 text") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
 
 
 def _show(answer: Any) -> None:
     """A table with a bar for each probability."""
-    console = terminal()
+    console = screen()
     table = Table(title=f"{answer['model']}, {answer['usage']['input_tokens']} tokens")
     for heading in ("question", "answer", "confidence", "label"):
         table.add_column(heading, overflow="fold")

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from gateway.auditing import Audited, By, Kept, audited
 from gateway.cli.grammar import FINDING, OK, Commands
-from gateway.cli.logged import add_log, engine_costs, moment, names_of, open_log
-from gateway.cli.terminal import terminal
+from gateway.cli.logged import add_log, engine_costs, logged_model, moment, names_of, open_log
+from gateway.cli.screen import screen
 from gateway.config_file import configuration_path, load
 from gateway.ledger.decisions import Period
 from policies.benefit import Benefit, sentence
@@ -42,7 +42,8 @@ def run(chosen: argparse.Namespace) -> int:
     since_s = moment(chosen.since, time.time())
     with open_log(settings) as log:
         costs = engine_costs(settings, since_s)
-        decisions = log.decisions(Period(since_s, model=chosen.model))
+        model = logged_model(settings, log, chosen.model)
+        decisions = log.decisions(Period(since_s, model=model))
         found = audited(decisions, costs, chosen.by)
     if chosen.json:
         print(json.dumps([_shown(one, names) for one in found], ensure_ascii=False))
@@ -93,7 +94,7 @@ def _quoted(name: str, names: Mapping[str, str]) -> str:
 
 
 def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
-    console = terminal()
+    console = screen()
     up = [one for one in found if one.escalated.escalated]
     kept = [one for one in found if one.kept.kept]
     if up:
@@ -105,11 +106,12 @@ def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
     for one in found:
         if one.escalated.escalated:
             said = sentence(_quoted(one.name, names), one.escalated)
-            console.print(said)
+            console.print(said, highlight=False)
         if one.unread:
             console.print(
                 f"{_quoted(one.name, names)}: {one.unread} went up unread, as too long or of a "
                 "kind that the first engine is kept from; there is nothing to compare.",
+                highlight=False,
             )
     if not found:
         console.print("no decisions of a model with several engines in that time")

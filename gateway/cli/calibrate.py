@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engines.contract import EngineError
-from gateway.atomic import write_whole
+from gateway.atomic import make_folder, refuse_target, write_together
 from gateway.calibrating.certifying import Terms
 from gateway.calibrating.curves import Cost
 from gateway.calibrating.findings import Findings
@@ -25,19 +24,21 @@ from gateway.calibrating.splitting import Split, given, split, without_repeats
 from gateway.calibrating.summary import summary
 from gateway.cli.calibrate_log import found_in_log, model_of
 from gateway.cli.calibrate_print import show
-from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
+from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json, share
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.config_prices import engine_prices
 from gateway.labelled import load_rows
-from gateway.policy_file import Mode, write_calibration, write_policy
+from gateway.policy_file import Mode, calibration_text, policy_text
 from gateway.wiring_engines import open_lanes
 from gateway.wiring_plans import gate_of
 from policies.pricing import NANOS
 
 _NAMES = ("calibration.json", "policy.toml", "report.html", "report.json")
 _READINGS = "readings"
+_GOES_ON = "what was read is kept; the same command goes on from there"
 
 
 def add_to(commands: Commands) -> None:
@@ -64,8 +65,8 @@ def add_to(commands: Commands) -> None:
     whose.add_argument("-m", "--model", help="whose engines; default: the default model")
     whose.add_argument("-e", "--engine", help="one engine instead of a model's")
     command.add_argument("--against", metavar="ENGINE", help="the engine above --engine")
-    command.add_argument("--risk", type=_share, default=0.05, help="default: 0.05")
-    command.add_argument("--delta", type=_share, default=0.1, help="default: 0.1")
+    command.add_argument("--risk", type=share, default=0.05, help="default: 0.05")
+    command.add_argument("--delta", type=share, default=0.1, help="default: 0.1")
     command.add_argument("--per", choices=("cell", "question"), default="cell")
     command.add_argument(
         "--separate", action="store_true", help="each floor has all of delta, instead of a share"
@@ -91,8 +92,11 @@ def run(chosen: argparse.Namespace) -> int:
         found = _from_log(chosen, settings) if chosen.log else _from_rows(chosen, settings)
     except EngineError as error:
         print(f"tiergate: {error}", file=sys.stderr)
-        print("what was read is kept; the same command goes on from there", file=sys.stderr)
+        print(_GOES_ON, file=sys.stderr)
         return ENVIRONMENT
+    except KeyboardInterrupt:
+        print(_GOES_ON, file=sys.stderr)
+        raise
     files = _written(found, chosen.out)
     if chosen.json:
         print(json.dumps(summary(found, files), ensure_ascii=False))
@@ -104,6 +108,7 @@ def run(chosen: argparse.Namespace) -> int:
 def _from_log(chosen: argparse.Namespace, settings: Settings) -> Findings:
     if chosen.engine or chosen.against or chosen.certify:
         raise ConfigError("with --log the engines are those of --model, and all rows are its own")
+    _refuse_target(chosen.out)
     _, *names = model_of(settings, chosen.model)
     return found_in_log(chosen, settings, _terms(chosen), _cost(settings, names), _now())
 
@@ -116,6 +121,7 @@ def _from_rows(chosen: argparse.Namespace, settings: Settings) -> Findings:
             "--agreement compares engines, and there is only one; name a model with tiers, or "
             "--engine and --against"
         )
+    _refuse_target(chosen.out)
     mode: Mode = "agreement" if chosen.agreement else "labels"
     rows, (cost, unit) = _split(chosen), _cost(settings, names)
     task = Task(rows, _terms(chosen), mode, alone, cost, unit, _now())
@@ -130,19 +136,14 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
 def _engines(chosen: argparse.Namespace, settings: Settings) -> tuple[str, ...]:
     """Names of the engines, the cheapest first."""
     if chosen.against is not None and chosen.engine is None:
         raise ConfigError("--against names the engine above --engine; give that too")
     if chosen.engine is not None:
-        names = tuple(dict.fromkeys(filter(None, (chosen.engine, chosen.against))))
+        if chosen.engine == chosen.against:
+            raise ConfigError(f"--against {chosen.against}: an engine is not above itself")
+        names = tuple(filter(None, (chosen.engine, chosen.against)))
         for name in names:
             if name not in settings.engines:
                 there = ", ".join(settings.engines) or "none"
@@ -203,12 +204,12 @@ def _found(settings: Settings, names: Sequence[str], task: Task, out: Path) -> F
 def _progress(names: Sequence[str], each: int) -> Iterator[Callable[[str, int], None]]:
     """A bar per engine on standard error."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=screen(errors=True)) as progress:
         tasks = {name: progress.add_task(f"reading with {name}", total=each) for name in names}
 
         def told(name: str, rows: int) -> None:
@@ -217,15 +218,28 @@ def _progress(names: Sequence[str], each: int) -> Iterator[Callable[[str, int], 
         yield told
 
 
+def _refuse_target(out: Path) -> None:
+    """Make the folder and see that it takes files, before anything is read for it."""
+    try:
+        make_folder(out)
+        for name in _NAMES:
+            refuse_target(out / name)
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
 def _written(found: Findings, out: Path) -> dict[str, str]:
     """File name → path of what was written."""
     files = {name: str(out / name) for name in _NAMES}
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_calibration(out / "calibration.json", found.calibration)
-        write_policy(out / "policy.toml", found.policy)
-        write_whole(out / "report.html", page(found))
-        write_whole(out / "report.json", json.dumps(summary(found, files), indent=1) + "\n")
+        write_together(
+            {
+                out / "calibration.json": calibration_text(found.calibration),
+                out / "policy.toml": policy_text(found.policy),
+                out / "report.html": page(found),
+                out / "report.json": json.dumps(summary(found, files), indent=1) + "\n",
+            }
+        )
     except OSError as error:
-        raise ConfigError(f"{out}: cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{error.filename}: cannot be written: {error.strerror}") from None
     return files

@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from gateway.calibrating.certifying import Terms
@@ -46,6 +45,7 @@ def found_in_log(
         CannotStart: the ledger cannot be read, or the small engine cannot be loaded.
     """
     model, small, large = model_of(settings, chosen.model)
+    known = _known(settings)
     since_s, found = _pairs(settings, moment(chosen.since, time.time()), model, (small, large))
     if not found:
         when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(since_s))
@@ -57,20 +57,18 @@ def found_in_log(
     only = settings.model_copy(update={"engines": engines})
     with told_when_slow() as told, open_lanes(only, told) as lanes:
         digest = lanes[small].engine.facts.digest
-    calibration = _calibration(settings, small, digest)
+    if small not in known or known[small].digest != digest:
+        known = known | {small: EngineCalibration(digest)}
+    calibration = CalibrationFile(known)
     logs = Logs(small, large, digest, calibration, terms, *cost, at)
     return findings_of(found, logs)
 
 
-def _calibration(settings: Settings, engine: str, digest: str) -> CalibrationFile:
-    """The configured one; the engine has an empty part if there is none that is about it."""
-    known: Mapping[str, EngineCalibration] = {}
-    if settings.cascade.calibration:
-        known = load_calibration(Path(settings.cascade.calibration)).engines
-    own = known.get(engine)
-    if own is None or own.digest != digest:
-        own = EngineCalibration(digest)
-    return CalibrationFile({**known, engine: own})
+def _known(settings: Settings) -> dict[str, EngineCalibration]:
+    """Engine → its calibration in the configured file."""
+    if not settings.cascade.calibration:
+        return {}
+    return dict(load_calibration(Path(settings.cascade.calibration)).engines)
 
 
 def _pairs(

@@ -7,7 +7,7 @@ from rich.table import Table
 
 from gateway.calibrating.findings import Findings
 from gateway.calibrating.words import about, limits, percent, refusal, terms
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.config_file import toml
 from gateway.policy_file import PolicyFile, Promise
 
@@ -16,7 +16,7 @@ _SETTINGS = (("policy", "policy.toml"), ("calibration", "calibration.json"))
 
 def show(found: Findings, files: Mapping[str, str]) -> None:
     """Print engines, floors, what the floors mean, and where the files are."""
-    console = terminal()
+    console = screen()
     console.print(_engines(found))
     console.print(floors_table(found.policy))
     for one in found.groups:
@@ -26,13 +26,14 @@ def show(found: Findings, files: Mapping[str, str]) -> None:
                 f"{about(one.group.promise)}: {percent(chosen.kept)} kept, "
                 f"{percent(chosen.accuracy)} right at {chosen.cost:.4g} {found.unit}; all up: "
                 f"{percent(one.trades[0].accuracy)} at {one.trades[0].cost:.4g}",
+                highlight=False,
             )
     tell_meaning(console, found.policy)
-    console.print("written: " + ", ".join(files.values()), soft_wrap=True)
+    console.print("written: " + ", ".join(files.values()), highlight=False, soft_wrap=True)
     if found.promised:
         lines = [f"{key} = {toml(files[name])}" for key, name in _SETTINGS]
         text = "\n".join(["", "to use it, in config.toml:", "[cascade]", *lines])
-        console.print(text, soft_wrap=True)
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def floors_table(policy: PolicyFile) -> Table:
@@ -51,10 +52,10 @@ def tell_meaning(console: Console, policy: PolicyFile) -> None:
     for promise in policy.floors:
         if not promise.promised:
             text = f"{promise.engine}, {about(promise)}: {refusal(promise, policy)}"
-            console.print(text)
+            console.print(text, highlight=False)
     if any(promise.promised for promise in policy.floors):
-        console.print(terms(policy))
-        console.print(limits(policy)[-1 if policy.mode == "agreement" else 0])
+        console.print(terms(policy), highlight=False)
+        console.print(limits(policy)[-1 if policy.mode == "agreement" else 0], highlight=False)
 
 
 def _cells(promise: Promise) -> tuple[str, ...]:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import Configuration, configuration_path, load
 from gateway.wiring_engines import open_lanes
+from gateway.wiring_plans import refuse_unfit
 
 _SDK_TIMEOUT_S = 10.0
 _SDK_KEEP_ALIVE_S = 30
@@ -29,8 +30,14 @@ def add_to(commands: Commands) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Print values and findings; 1 when there are findings."""
+    """Print values and findings; 1 when there are findings.
+
+    Raises:
+        ConfigError: a start would refuse the configuration, or a file that it names.
+        CannotStart: an engine cannot be loaded.
+    """
     configuration = load(configuration_path(chosen.config))
+    refuse_unfit(configuration.settings)
     if not chosen.no_load:
         with told_when_slow() as told, open_lanes(configuration.settings, told):
             pass
@@ -65,7 +72,7 @@ def found(settings: Settings) -> Iterator[str]:
 
 
 def _show(configuration: Configuration, findings: list[str]) -> None:
-    console = terminal()
+    console = screen()
     table = Table("setting", "value", "origin")
     for value in configuration.values():
         table.add_row(value.key, value.shown, value.origin)

@@ -11,7 +11,7 @@ from rich.table import Table
 from engines.contract import Facts
 from gateway.cli.check import found as surprises
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import configuration_path, load
@@ -19,7 +19,7 @@ from gateway.doctor import examined
 from gateway.doctor_found import Found, finding
 from gateway.doctor_machine import this_machine
 from gateway.wiring_engines import CannotStart, open_lanes
-from gateway.wiring_plans import promises
+from gateway.wiring_plans import promises, refuse_unfit
 
 _CADDYFILES = (Path("Caddyfile"), Path("/etc/caddy/Caddyfile"))
 
@@ -46,6 +46,7 @@ def run(chosen: argparse.Namespace) -> int:
     """
     path = configuration_path(chosen.config)
     settings = load(path).settings
+    refuse_unfit(settings)
     facts, why_not = ({}, None) if chosen.no_load else _loaded(settings)
     promised = promises(settings.cascade, facts)
     caddyfile = chosen.caddyfile or next((one for one in _CADDYFILES if one.is_file()), None)
@@ -76,4 +77,4 @@ def _show(listed: Sequence[Found]) -> None:
     table = Table("check", "", "")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
         table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
-    terminal().print(table)
+    screen().print(table)

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from rich.table import Table
 
 from gateway.cli.grammar import ALARM, OK, Commands
-from gateway.cli.logged import add_log, moment, open_log
-from gateway.cli.terminal import terminal
+from gateway.cli.logged import add_log, logged_model, moment, open_log
+from gateway.cli.screen import screen
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.drifting import By, Drifted, drifted
 from gateway.ledger.decisions import Alarm, Period, Trial
@@ -58,10 +58,11 @@ def run(chosen: argparse.Namespace) -> int:
             f"--reference {chosen.reference} does not begin before --since {chosen.since}"
         )
     with open_log(settings) as log:
+        model = logged_model(settings, log, chosen.model)
         found = _Found(
             drifted(
-                log.decisions(Period(from_s, since_s, chosen.model)),
-                log.decisions(Period(since_s, model=chosen.model)),
+                log.decisions(Period(from_s, since_s, model)),
+                log.decisions(Period(since_s, model=model)),
                 chosen.by,
             ),
             log.engine_changes(since_s),
@@ -134,7 +135,7 @@ def date(at_s: float) -> str:
 
 
 def _show(found: _Found) -> None:
-    console = terminal()
+    console = screen()
     console.print(_drift_table(found.drifts))
     lines = [
         f"{one.model}, {one.engine}, {one.what}: {clause}."
@@ -148,7 +149,7 @@ def _show(found: _Found) -> None:
     lines += [_sentence(one) for one in found.trials]
     lines += [f"Alarm {one.alarm_id} since {date(one.at_s)}: {one.message}" for one in found.alarms]
     for line in lines or ["nothing has changed, and no promise is being tested"]:
-        console.print(line)
+        console.print(line, highlight=False)
 
 
 def _drift_table(drifts: Sequence[Drifted]) -> Table:

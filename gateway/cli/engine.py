@@ -13,7 +13,7 @@ from rich.table import Table
 from engines.hub import HubError, Listing, Source, pulled, source_of
 from gateway.cli import engine_clef, engine_laya, engine_plan
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 
 _PINNED = ("laya", "laya-multilingual", "laya-typed-decisions", "clef-flash")
 
@@ -168,4 +168,4 @@ def _show(found: Sequence[Finding]) -> None:
     table = Table("check", "result", "detail")
     for one in found:
         table.add_row(one.check, one.status, one.detail)
-    terminal().print(table)
+    screen().print(table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 
 if TYPE_CHECKING:
     from engines.clef.plan import Fit
@@ -91,7 +91,7 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     table.add_row(
         "states of 4,000 tokens the rest remembers", *(str(one.cached_states) for one in found)
     )
-    console = terminal()
+    console = screen()
     console.print(f"Clef-flash with prompts of up to {max_tokens:,} tokens; not measured on a GPU")
     console.print(table)
     if not any(one.left_bytes >= 0 for one in found):

@@ -6,30 +6,34 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from engines.contract import EngineError
-from gateway.atomic import write_whole
-from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
-from gateway.config_file import ConfigError
-from gateway.labelled import load_rows
-from gateway.policy_file import (
-    PolicyFile,
-    load_calibration,
-    load_policy,
-    write_calibration,
-    write_policy,
+from gateway.atomic import make_folder, write_whole
+from gateway.cli.fit_promise import Registry, registry
+from gateway.cli.grammar import (
+    ENVIRONMENT,
+    FINDING,
+    OK,
+    Commands,
+    add_json,
+    part_left_out,
+    share,
 )
+from gateway.cli.screen import screen
+from gateway.config_file import ConfigError
+from gateway.config_section import NAME
+from gateway.labelled import load_rows
+from gateway.policy_file import PolicyFile
 from gateway.quota import cpu_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from engines.fitted.heads import HeadError
     from gateway.fitting.examples import Examples
     from gateway.fitting.training import Fitted, Terms, TooFew
 
@@ -46,13 +50,13 @@ def add_to(commands: Commands) -> None:
     command.add_argument(
         "--question", action="append", metavar="ID", help="only this question; repeatable"
     )
-    command.add_argument("--risk", type=_share, default=0.05, help="of answers kept (0.05)")
+    command.add_argument("--risk", type=share, default=0.05, help="of answers kept (0.05)")
     command.add_argument(
-        "--delta", type=_share, default=0.1, help="the promises fail together at most so (0.1)"
+        "--delta", type=share, default=0.1, help="the promises fail together at most so (0.1)"
     )
     command.add_argument(
         "--hold-out",
-        type=_part,
+        type=part_left_out,
         default=0.3,
         metavar="SHARE",
         help="of the examples kept back to promise on; 0 = fit to all, promise nothing (0.3)",
@@ -62,7 +66,11 @@ def add_to(commands: Commands) -> None:
         "--calibration", type=Path, metavar="FILE", help="default: calibration.json beside it"
     )
     command.add_argument(
-        "--engine", default="fitted", metavar="NAME", help="as the policy names it (fitted)"
+        "--engine",
+        type=_name,
+        default="fitted",
+        metavar="NAME",
+        help="as the policy names it (fitted)",
     )
     command.add_argument("--report", type=Path, metavar="FILE", help="write a page with plots")
     command.add_argument("--no-cache", action="store_true", help="keep no vectors in DIR/.vectors")
@@ -70,19 +78,25 @@ def add_to(commands: Commands) -> None:
     command.set_defaults(run=run)
 
 
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{text}' cannot be the name of an engine")
+    return text
+
+
 def run(chosen: argparse.Namespace) -> int:
     """Fit and register; 1 when a question got no head, 4 when packages or files are missing."""
     try:
         return _fit(chosen)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         print(
             f"tiergate: this needs the package '{error.name}'; install the extras: "
             "pip install 'tiergate[cpu,fit]'",
             file=sys.stderr,
         )
         return ENVIRONMENT
-    except OSError as error:
-        print(f"tiergate: {error.filename}: {error.strerror}", file=sys.stderr)
+    except ImportError as error:
+        print(f"tiergate: an installed package cannot be used: {error}", file=sys.stderr)
         return ENVIRONMENT
     except EngineError as error:
         print(f"tiergate: {error}", file=sys.stderr)
@@ -98,25 +112,26 @@ def _fit(chosen: argparse.Namespace) -> int:
 
     examples = _examples(chosen)
     terms = Terms(chosen.risk, chosen.delta / len(examples), chosen.hold_out)
-    before = _digest(chosen.out)
+    where = registry(chosen)  # what it refuses is refused before heads are changed
+    make_folder(chosen.out)
+    before = _served(chosen.out)
     found = _fitted(examples, terms, None if chosen.no_cache else chosen.out / ".vectors")
     heads = [one for one in found if isinstance(one, Fitted)]
     for one in heads:
         saved(one.head, chosen.out)
-    if heads and chosen.policy is not None:
-        _promise(chosen, heads, before, terms)
+    after = _served(chosen.out)
+    if heads and where is not None and isinstance(after, str):
+        change = (before if isinstance(before, str) else None, after)
+        _promise(chosen, heads, change, where)
     if chosen.report is not None:
         write_whole(chosen.report, page(found, terms))
     if chosen.json:
         print(json.dumps([as_json(one) for one in found], ensure_ascii=False))
     else:
         show(found, terms, chosen.out)
-    if heads:
-        try:
-            _engine_digest(chosen.out)
-        except HeadError as error:
-            print(f"tiergate: the folder cannot be served: {error}", file=sys.stderr)
-            return ENVIRONMENT
+    if heads and isinstance(after, HeadError):
+        print(f"tiergate: the folder cannot be served: {after}", file=sys.stderr)
+        return ENVIRONMENT
     return OK if len(heads) == len(found) else FINDING
 
 
@@ -159,64 +174,43 @@ def _fitted(
 
 
 def _promise(
-    chosen: argparse.Namespace, heads: "Sequence[Fitted]", before: str | None, terms: "Terms"
+    chosen: argparse.Namespace,
+    heads: "Sequence[Fitted]",
+    digests: tuple[str | None, str],
+    where: Registry,
 ) -> None:
-    """Write the policy and the calibration with the new promises in them."""
-    from gateway.fitting.promising import Change, promised
+    """Write the policy and the calibration with the new promises in them.
 
-    policy_path: Path = chosen.policy
-    calibration_path = chosen.calibration or policy_path.with_name("calibration.json")
-    policy = load_policy(policy_path) if policy_path.exists() else None
-    calibration = load_calibration(calibration_path) if calibration_path.exists() else None
+    `digests`: of the folder, before and after.
+    """
+    from gateway.fitting.promising import Change
+
     certificates = {
         one.head.fingerprint: (one.head.name, one.evidence.certificate) for one in heads
     }
-    change = Change(chosen.engine, before, _engine_digest(chosen.out), certificates)
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    new = PolicyFile(created, terms.risk, chosen.delta, "labels", len(heads) > 1, {}, ())
-    made, scales = promised(policy, new, calibration, change)
-    write_calibration(calibration_path, scales)
-    write_policy(policy_path, replace(made, created=created))
+    new = PolicyFile(created, chosen.risk, chosen.delta, "labels", len(heads) > 1, {}, ())
+    where.write(new, Change(chosen.engine, *digests, certificates))
 
 
-def _digest(folder: Path) -> str | None:
-    """The digest of the engine that would read the folder; `None` = it would not start."""
-    from engines.fitted.heads import HeadError
+def _served(folder: Path) -> "str | HeadError":
+    """The digest of the engine that reads the folder, or why there would be none."""
+    from engines.fitted.engine import digest_of
+    from engines.fitted.heads import HeadError, loaded
 
     try:
-        return _engine_digest(folder)
-    except HeadError:
-        return None
-
-
-def _engine_digest(folder: Path) -> str:
-    from engines.fitted.engine import digest_of
-    from engines.fitted.heads import loaded
-
-    return digest_of(loaded(folder))
+        return digest_of(loaded(folder))
+    except HeadError as error:
+        return error
 
 
 @contextmanager
 def _bars() -> "Iterator[Progress]":
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=screen(errors=True)) as progress:
         yield progress
-
-
-def _share(text: str) -> float:
-    value = float(text)
-    if not 0.0 < value < 1.0:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
-
-
-def _part(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value <= 0.9:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.9")
-    return value

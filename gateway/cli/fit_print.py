@@ -6,14 +6,14 @@ from pathlib import Path
 
 from rich.table import Table
 
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.fitting.told import promise_sentence, remarks
 from gateway.fitting.training import Fitted, Terms, TooFew
 
 
 def show(found: Sequence[Fitted | TooFew], terms: Terms, folder: Path) -> None:
     """A table, what is promised, what to know, and how to serve the heads."""
-    console = terminal()
+    console = screen()
     table = Table("question", "examples", "right (95 %)", "constant", "ECE", "kept back", "right")
     for one in found:
         table.add_row(*_cells(one))
@@ -22,7 +22,7 @@ def show(found: Sequence[Fitted | TooFew], terms: Terms, folder: Path) -> None:
     for one in found:
         said = [f"no head: {one.why}"] if isinstance(one, TooFew) else _sentences(one, terms)
         for sentence in said:
-            console.print(f"{one.examples.name}: {sentence}")
+            console.print(f"{one.examples.name}: {sentence}", highlight=False)
     if heads:
         path = json.dumps(str(folder))
         print(f'\nserve them with:\n\n[engines.fitted]\nkind = "fitted"\npath = {path}')

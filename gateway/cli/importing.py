@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gateway.cli.screen import screen
 from gateway.config import Settings
 
 
@@ -22,12 +22,12 @@ class Told(Protocol):
 def bar(about: str) -> Iterator[Told]:
     """A bar on standard error."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=screen(errors=True)) as progress:
         task = progress.add_task(about, total=None)
 
         def told(done: int, total: int) -> None:

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from gateway import issuing
 from gateway.cli.grammar import OK, Commands, add_config, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.config_prices import engine_prices
@@ -22,6 +23,21 @@ from gateway.wiring_ledger import NoLedger, open_store
 
 _NONE = "none"
 _DAY_CHARS = len("2026-12-01")
+
+_ABOUT = {
+    "rpm": ("requests a minute", "N"),
+    "tpm": ("tokens a minute", "N"),
+    "tokens_per_day": ("tokens a day", "N"),
+    "tokens_per_month": ("tokens a month", "N"),
+    "escalations_per_day": ("questions a day that may go up to a better engine", "N"),
+    "escalations_per_month": ("the same a month", "N"),
+    "usd_per_day": ("US dollars a day, e.g. 2.50", "USD"),
+    "usd_per_month": ("US dollars a month", "USD"),
+}
+"""Limit → what its option says of itself, and what stands for its value."""
+_UNSET = {"models": "all", "expires": "never", "revoked": "no"}
+"""Field → how it is shown where there is nothing."""
+_MOST_DIGITS = 20
 
 
 def add_to(commands: Commands) -> None:
@@ -59,9 +75,8 @@ def _action(
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     for name in issuing.LIMITS:
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", metavar="N", help=f"a number, or '{_NONE}'"
-        )
+        option, (about, metavar) = f"--{name.replace('_', '-')}", _ABOUT[name]
+        parser.add_argument(option, metavar=metavar, help=f"{about}; '{_NONE}' = not limited")
 
 
 def _create(chosen: argparse.Namespace) -> int:
@@ -75,7 +90,7 @@ def _create(chosen: argparse.Namespace) -> int:
     settings = _settings(chosen)
     _refuse_unpriced(settings, wish)
     models = [n for name, one in settings.models.items() for n in (name, *one.aliases)]
-    with _store(settings) as store:
+    with _store(settings, making=True) as store:
         issued = issuing.create(store, wish, models, time.time())
         return _told(chosen, issued, store)
 
@@ -105,14 +120,14 @@ def _list(chosen: argparse.Namespace) -> int:
         return OK
     table = Table(box=None, pad_edge=False)
     for heading in ("name and id", "state", "scopes", "models", "limits"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("state", "scopes"))
+        table.add_column(heading, no_wrap=heading in ("state", "scopes"))
     for one in listed:
         limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
         ends = [f"to {one['expires'][:_DAY_CHARS]}"] if one["expires"] else []
         models = ["all"] if one["models"] is None else one["models"]
         cells = ([one["name"], one["id"]], [one["state"], *ends], one["scopes"], models, limits)
         table.add_row(*("\n".join(lines) for lines in cells))
-    terminal().print(table)
+    print_whole(table)
     return OK
 
 
@@ -130,7 +145,9 @@ def _limits(chosen: argparse.Namespace) -> int:
     wish, settings = _wished_limits(chosen), _settings(chosen)
     _refuse_unpriced(settings, wish)
     with _store(settings) as store:
-        return _show(chosen, issuing.set_limits(store, chosen.name, wish).name, store)
+        with store.transaction():  # whoever changes another limit meanwhile is not undone
+            name = issuing.set_limits(store, chosen.name, wish).name
+        return _show(chosen, name, store)
 
 
 def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
@@ -140,22 +157,25 @@ def _show(chosen: argparse.Namespace, name: str, store: SqliteStore) -> int:
         return OK
     table = Table("", "", show_header=False)
     for field, value in one.items():
-        table.add_row(field, _cell(value))
-    terminal().print(table)
+        table.add_row(field, _UNSET.get(field, _NONE) if value is None else _cell(value))
+    print_whole(table)
     return OK
 
 
 def _cell(value: Any) -> str:
     """A field as lines of text."""
     match value:
-        case None | "":
-            return "none"
         case dict():
-            return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or "none"
+            return "\n".join(f"{n} {v}" for n, v in value.items() if v is not None) or _NONE
         case list():
-            return "\n".join(
-                one if isinstance(one, str) else " ".join(f"{n} {v}" for n, v in one.items() if v)
-                for one in value
+            return (
+                "\n".join(
+                    one
+                    if isinstance(one, str)
+                    else " ".join(f"{n} {v}" for n, v in one.items() if v)
+                    for one in value
+                )
+                or _NONE
             )
         case _:
             return str(value)
@@ -167,7 +187,7 @@ def _wished_limits(chosen: argparse.Namespace) -> dict[str, Any]:
     for name in issuing.LIMITS:
         value = getattr(chosen, name)
         if value is not None:
-            counted = value.isascii() and value.isdigit()
+            counted = value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS
             wish[name] = None if value == _NONE else int(value) if counted else value
     return wish
 
@@ -185,8 +205,17 @@ def _settings(chosen: argparse.Namespace) -> Settings:
 
 
 @contextmanager
-def _store(settings: Settings) -> Iterator[SqliteStore]:
+def _store(settings: Settings, *, making: bool = False) -> Iterator[SqliteStore]:
+    """The ledger; one that is not there is made by `create` alone, and that is told."""
+    path = Path(settings.ledger.path)
+    there = not settings.ledger.path or path.exists()
+    if not there and not making:
+        raise NoLedger(
+            "ledger.path: there is no such file from here; `tiergate keys create` makes it"
+        )
     store = open_store(settings)
+    if not there:
+        print(f"there was no ledger; it begins at {path.resolve()}", file=sys.stderr)
     try:
         yield store
     except (ValueError, NameTaken, NoSuchKey) as error:

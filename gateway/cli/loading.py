@@ -13,18 +13,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from gateway.cli.screen import screen
 from gateway.wiring_engines import Bytes
 
 
 @contextmanager
 def loading_bar(console: Console | None = None) -> Iterator[Bytes | None]:
     """Whom to tell how many bytes are loaded; `None` where nobody would see a bar."""
-    console = console or Console(stderr=True)
+    console = console or screen(errors=True)
     if not console.is_terminal:
         yield None
         return
     columns = (
-        TextColumn("loading {task.description}"),
+        TextColumn("loading {task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),

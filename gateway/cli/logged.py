@@ -16,6 +16,7 @@ from gateway.config_prices import engine_prices
 from gateway.dialects import systemone
 from gateway.engine_costs import EngineCosts
 from gateway.errors import Refusal
+from gateway.ledger.decisions import Period
 from gateway.ledger.reports import DAY_S, UsageQuery
 from gateway.ledger.sqlite_alarms import SqliteAlarms, reading
 from gateway.ledger.sqlite_reports import SqliteReports
@@ -41,14 +42,34 @@ def moment(said: str, now_s: float) -> float:
     """Unix time of `7d`, `12h`, `30m` ago, or of the beginning of a day (UTC).
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is neither, or is still to come.
     """
     if ago := re.fullmatch(r"([1-9]\d{0,5})([dhm])", said):
         return now_s - int(ago[1]) * _UNITS[ago[2]]
     try:
-        return datetime.strptime(said, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+        begun_s = datetime.strptime(said, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
     except ValueError:
         raise ConfigError(f"'{said}' is no time; write it like 7d, 12h or 2026-12-01") from None
+    if begun_s > now_s:
+        raise ConfigError(f"{said} is still to come (in UTC), so nothing is known since then")
+    return begun_s
+
+
+def logged_model(settings: Settings, log: SqliteAlarms, named: str | None) -> str | None:
+    """The name under which decisions of a model are logged, of the model itself or of an alias.
+
+    Raises:
+        ConfigError: no such model is configured, and none is in the log.
+    """
+    if named is None:
+        return None
+    for name, section in settings.models.items():
+        if named == name or named in section.aliases:
+            return name
+    if any(True for _ in log.decisions(Period(model=named, latest=1))):
+        return named
+    there = ", ".join(settings.models)
+    raise ConfigError(f"there is no model '{named}', nor a decision of it; there are: {there}")
 
 
 @contextmanager
@@ -65,7 +86,7 @@ def open_log(settings: Settings) -> Iterator[SqliteAlarms]:
         with reading(settings.ledger.path) as log:
             yield log
     except StoreError as error:
-        raise CannotStart(f"ledger.path: {error}") from error
+        raise CannotStart(f"ledger.path: {settings.ledger.path}: {error}") from error
 
 
 def engine_costs(settings: Settings, since_s: float) -> EngineCosts:
@@ -80,7 +101,7 @@ def engine_costs(settings: Settings, since_s: float) -> EngineCosts:
             UsageQuery(min(first, last - 1), last, ("engine",))
         )
     except StoreError as error:
-        raise CannotStart(f"ledger.path: {error}") from error
+        raise CannotStart(f"ledger.path: {settings.ledger.path}: {error}") from error
     pace = {row.dimensions[0]: row.busy_us / row.tokens for row in rows if row.tokens}
     return EngineCosts(engine_prices(settings.prices), pace)
 

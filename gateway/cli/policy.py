@@ -10,7 +10,7 @@ from rich.table import Table
 from gateway.calibrating.summary import promise_json
 from gateway.cli.calibrate_print import floors_table, tell_meaning
 from gateway.cli.grammar import ALARM, OK, Commands, add_config, add_json
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -72,7 +72,7 @@ def _show(chosen: argparse.Namespace, settings: Settings, policy: PolicyFile) ->
         said |= {"mode": policy.mode, "joint": policy.joint, "floors": floors}
         print(json.dumps(said, ensure_ascii=False))
         return OK
-    console = terminal()
+    console = screen()
     console.print(floors_table(policy))
     tell_meaning(console, policy)
     return OK
@@ -89,7 +89,7 @@ def _verify(chosen: argparse.Namespace, settings: Settings, policy: PolicyFile) 
         table = Table("engine", "promise", "why")
         for one in verdicts:
             table.add_row(one.engine, "holds" if one.why is None else "suspended", one.why or "")
-        terminal().print(table)
+        screen().print(table)
     return ALARM if any(one.why is not None for one in verdicts) else OK
 
 

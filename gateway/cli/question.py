@@ -8,15 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from engines.contract import EngineError, Inquiry, Noul, Text
 from gateway.cli.ask import read_questions, read_state
-from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, USAGE, Commands, add_config, add_json
+from gateway.cli.grammar import (
+    ENVIRONMENT,
+    FINDING,
+    OK,
+    USAGE,
+    Commands,
+    add_config,
+    add_json,
+    positive,
+)
 from gateway.cli.http import encoded
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
@@ -24,6 +32,7 @@ from gateway.dialects import systemone
 from gateway.documents import json_tree
 from gateway.errors import Refusal
 from gateway.probing import Probe, Verdict, probed
+from gateway.text_file import lines_in
 from gateway.wiring import new_services, only_model
 from gateway.wiring_engines import open_lanes
 from policies.cells import fingerprint
@@ -47,7 +56,9 @@ def add_to(commands: Commands) -> None:
     check.add_argument(
         "--states", metavar="FILE", help="many: JSON lines, each an object with a `state`"
     )
-    check.add_argument("--limit", type=int, default=50, help="most of --states (default: 50)")
+    check.add_argument(
+        "--limit", type=positive, default=50, metavar="N", help="most of --states (default: 50)"
+    )
     check.add_argument(
         "--twin",
         action="append",
@@ -100,14 +111,15 @@ def _probe(chosen: argparse.Namespace, settings: Settings) -> Probe:
 def _states(path: str, limit: int) -> list[Text]:
     found: list[Text] = []
     try:
-        with Path(path).open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if len(found) >= limit:
-                    break
+        for number, line in enumerate(lines_in(Path(path)), 1):
+            if len(found) >= limit:
+                break
+            if line.strip():
                 found.append(_state(line, f"{path}:{number}"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from None
+    if not found:
+        raise ConfigError(f"{path}: there are no states in it")
     return found
 
 
@@ -125,10 +137,16 @@ def _state(line: str, where: str) -> Text:
 def _twins(pairs: Sequence[str], inquiry: Inquiry) -> dict[str, str]:
     twins: dict[str, str] = {}
     for pair in pairs:
-        one, _, other = pair.partition("=")
+        one, equals, other = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"--twin {pair}: two questions are written as ID=ID")
         for name in (one, other):
             if not isinstance(inquiry.questions.get(name), Noul):
                 raise ConfigError(f"--twin {pair}: there is no yes/no question '{name}'")
+            if name in twins:
+                raise ConfigError(f"--twin {pair}: '{name}' has an opposite already")
+        if inquiry.questions[one] == inquiry.questions[other]:
+            raise ConfigError(f"--twin {pair}: a question is not its own opposite; name another")
         twins |= {one: other, other: one}
     return twins
 
@@ -136,7 +154,7 @@ def _twins(pairs: Sequence[str], inquiry: Inquiry) -> dict[str, str]:
 def _verdicts(settings: Settings, model: str | None, probe: Probe) -> list[Verdict]:
     with told_when_slow() as told, open_lanes(settings, told) as lanes:
         readers = [lanes[name] for name in settings.engines]
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        with Progress(console=screen(errors=True), transient=True) as progress:
             task = progress.add_task("asking", total=None)
 
             def shown(done: int, total: int) -> None:
@@ -176,10 +194,10 @@ def _show(verdicts: Sequence[Verdict]) -> None:
             table.add_row(one.question, one.engine, row.test, *counts, bias)
         for reason, count in one.unread.items():
             table.add_row(one.question, one.engine, reason, str(count), "unread", "", "")
-    console = terminal()
+    console = screen()
     console.print(table)
     for one in verdicts:
         for fault in one.faults:
-            console.print(f"{one.question}, {one.engine}: {fault}")
+            console.print(f"{one.question}, {one.engine}: {fault}", highlight=False)
     if not any(one.faults for one in verdicts):
         console.print("no findings")

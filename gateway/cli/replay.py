@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
-from gateway.cli.grammar import OK, Commands
+from gateway.cli.grammar import OK, Commands, probability
 from gateway.cli.logged import add_log, engine_costs, moment, open_log
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.engine_costs import EngineCosts
@@ -31,7 +31,7 @@ def add_to(commands: Commands) -> None:
     proposal = command.add_mutually_exclusive_group(required=True)
     proposal.add_argument("--policy", metavar="FILE", type=Path, help="a policy.toml to try")
     proposal.add_argument(
-        "--floor", metavar="P", type=_probability, help="one floor for everything, in [0, 1]"
+        "--floor", metavar="P", type=probability, help="one floor for everything, in [0, 1]"
     )
     command.add_argument(
         "--calibration",
@@ -48,13 +48,11 @@ def run(asked: argparse.Namespace) -> int:
     settings = load(configuration_path(asked.config)).settings
     since_s = moment(asked.since, time.time())
     models = _models(settings, asked.model)
+    proposals = {model: _proposal(asked, settings, models[model]) for model in models}
     with open_log(settings) as log:
         costs = engine_costs(settings, since_s)
         decided = {model: list(log.decisions(Period(since_s, model=model))) for model in models}
-    found = {
-        model: _both(decided[model], _proposal(asked, settings, models[model]), costs)
-        for model in models
-    }
+    found = {model: _both(decided[model], proposals[model], costs) for model in models}
     if asked.json:
         shown = {
             model: {"logged": _shown(before), "replayed": _shown(after)}
@@ -65,13 +63,6 @@ def run(asked: argparse.Namespace) -> int:
     for model, (before, after) in found.items():
         _show(model, before, after)
     return OK
-
-
-def _probability(text: str) -> float:
-    value = float(text)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(text)
-    return value
 
 
 def _models(settings: Settings, wanted: str | None) -> dict[str, tuple[str, ...]]:
@@ -145,7 +136,7 @@ def _show(model: str, before: Replayed, after: Replayed) -> None:
     table = Table("", "as logged", "replayed", title=model, box=None)
     for heading, said in _ROWS.items():
         table.add_row(heading, said(before), said(after))
-    terminal().print(table)
+    screen().print(table)
 
 
 def _said(one: Estimate) -> str:

@@ -12,6 +12,7 @@ from gateway.config_file import Configuration, configuration_path, load
 from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
 from gateway.serving import Outside, bind, serve
+from gateway.wiring_plans import refuse_unfit
 
 _GREETING = "tiergate is listening on {url}{auth}\n"
 _EXAMPLE = """
@@ -53,6 +54,7 @@ def run(chosen: argparse.Namespace) -> int:
         return _on_port(load(path), chosen.port)
 
     settings = read().settings
+    refuse_unfit(settings)  # now, not after gigabytes of weights
     open_log(settings.log)
     raise_descriptor_limit()
     listener = bind(settings)

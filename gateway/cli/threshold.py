@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,9 +11,10 @@ from typing import get_args
 
 from rich.table import Table
 
+from engines.contract import Json
 from gateway.cli.grammar import OK, Commands, add_config, add_json
 from gateway.cli.logged import moment, open_log
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.documents import json_tree
 from gateway.labelled import read_text
@@ -24,6 +26,8 @@ from policies.translate import Matched, matched, translated
 
 _FORMULAS: tuple[Formula, ...] = get_args(Formula)
 _MOST_OPTIONS = 255
+_ROUNDING = 0.01
+"""Probabilities may be written with few digits."""
 
 
 def add_to(commands: Commands) -> None:
@@ -127,23 +131,35 @@ def _in_ledger(chosen: argparse.Namespace) -> Iterator[list[float]]:
 
 
 def _in_file(path: Path) -> Iterator[list[float]]:
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        yield _shares(line, f"{path}:{number}")
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            yield _shares(line, f"{path}:{number}")
 
 
 def _shares(line: str, place: str) -> list[float]:
     """The probabilities of one line; none where it speaks of something else."""
     try:
         said = json_tree(line)
-        if not isinstance(said, dict):
-            raise TypeError
-        if said.get("log_weights"):
-            return probabilities([float(w) for w in said["log_weights"]])
-        return [float(p) for p in said.get("probabilities", ())]
-    except (ValueError, TypeError):
-        raise ConfigError(
-            f"{place}: a JSON object with a list of probabilities or log_weights is needed"
-        ) from None
+    except ValueError as error:
+        raise ConfigError(f"{place}: not valid JSON: {error}") from None
+    if not isinstance(said, dict):
+        raise ConfigError(f"{place}: an object with probabilities or log_weights is needed")
+    if weights := _numbers(said, "log_weights", place):
+        return probabilities(weights)
+    shares = _numbers(said, "probabilities", place)
+    if shares and not (min(shares) >= 0 and math.isclose(sum(shares), 1, abs_tol=_ROUNDING)):
+        raise ConfigError(f"{place}: probabilities: they are from 0 to 1 and 1 together")
+    return shares
+
+
+def _numbers(said: Mapping[str, Json], key: str, place: str) -> list[float]:
+    found = said.get(key) or []
+    if not isinstance(found, list):
+        raise ConfigError(f"{place}: {key}: a list is needed")
+    numbers = [float(n) for n in found if isinstance(n, int | float) and not isinstance(n, bool)]
+    if len(numbers) < len(found) or not all(map(math.isfinite, numbers)):
+        raise ConfigError(f"{place}: {key}: a list of finite numbers is needed")
+    return numbers
 
 
 def _line(
@@ -174,4 +190,4 @@ def _show(
             cells += [str(len(answers[n])), f"{own.threshold:.4f}"]
             cells += [f"{own.kept:.1%}", f"{own.kept_now:.1%}", f"{own.alike:.1%}"]
         table.add_row(*cells)
-    terminal().print(table)
+    screen().print(table)

@@ -9,7 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
-from gateway.cli.terminal import terminal
+from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 from gateway.focus import focus_columns, focus_rows
 from gateway.usage import Report
 from gateway.usage_compare import Comparison
@@ -52,12 +53,12 @@ def print_comparison(comparison: Comparison, form: str) -> None:
             "unpriced" if offer["cost"] is None else offer["cost"],
             "" if even is None else f"{even:,.0f}",
         )
-    console = terminal()
+    console = screen()
     console.print(
         f"{comparison['since']} to {comparison['until']}: {comparison['tokens']:,} tokens, "
         f"{comparison['tokens_per_day']:,} a day, {comparison['engine_hours']:g} engine hours",
     )
-    console.print(table)
+    print_whole(table)
     if mine["idle_share_at_least"] is not None:
         tenths = math.floor(mine["idle_share_at_least"] * 1000)
         console.print(f"idle: at least {tenths / 10:.1f} %")
@@ -99,7 +100,7 @@ def _table(report: Report) -> None:
     table.add_section()
     head = ["total", *[""] * (len(by) - 1)] if by else []
     table.add_row(*head, *(_cell(name, total[name]) for name in columns))
-    terminal().print(table)
+    print_whole(table)
 
 
 def _brief(sums: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-
+from gateway.cli.screen import screen
 from gateway.wiring_engines import Progress
 
 
@@ -16,7 +15,7 @@ def told_when_slow(patience_s: float = 1.0) -> Iterator[Progress]:
 
     On a terminal as a spinner, elsewhere as one plain line per change.
     """
-    console = Console(stderr=True)
+    console = screen(errors=True)
     spinner = console.status("starting")
     slow = threading.Event()
     last = "starting"

@@ -1,16 +1,18 @@
 """Promises about fitted heads, put beside those that a policy holds already."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.config_file import ConfigError
 from gateway.policy_file import (
     Bound,
     CalibrationFile,
     EngineCalibration,
+    Mode,
     PolicyFile,
     Promise,
     calibration_digest,
+    promise_by,
 )
 from policies.certify import Certificate
 
@@ -40,12 +42,7 @@ def promised(
         ConfigError: the policy promises something else.
     """
     old = policy or new
-    if (old.risk, old.mode) != (new.risk, new.mode):
-        raise ConfigError(
-            f"the policy promises a risk of {old.risk:g} by {old.mode}; a promise of {new.risk:g} "
-            f"by {new.mode} cannot stand in the same file: give --risk {old.risk:g} or another "
-            "--policy"
-        )
+    refuse_other_terms(policy, new.risk, new.mode)
     held = change.engine in old.engines and old.engines[change.engine].digest == change.before
     entries = {} if calibration is None else dict(calibration.engines)
     entry = _entry(entries.get(change.engine), held, change)
@@ -63,6 +60,16 @@ def promised(
         floors=floors,
     )
     return made, CalibrationFile(entries)
+
+
+def refuse_other_terms(policy: PolicyFile | None, risk: float, mode: Mode) -> None:
+    """Raises: ConfigError: the policy promises something else, and a file has one promise."""
+    if policy is not None and (policy.risk, policy.mode) != (risk, mode):
+        raise ConfigError(
+            f"the policy promises a risk of {policy.risk:g} by {policy.mode}; a promise of "
+            f"{risk:g} by {mode} cannot stand in the same file: give --risk {policy.risk:g} or "
+            "another --policy"
+        )
 
 
 def _entry(old: EngineCalibration | None, held: bool, change: Change) -> EngineCalibration:
@@ -92,18 +99,4 @@ def _promise(
     if certificate is None:
         nothing = "none: nothing was kept back to test on"
         return Promise(engine, False, 0, delta, question=mark, name=name, start_rule=nothing)
-    return Promise(
-        engine,
-        certificate.floor is not None,
-        certificate.labels,
-        certificate.delta,
-        question=mark,
-        name=name,
-        floor=certificate.floor,
-        accepted=certificate.accepted,
-        errors=certificate.errors,
-        p_value=certificate.p_value,
-        coverage=certificate.coverage,
-        start_rule=certificate.start_rule,
-        needs=certificate.needs,
-    )
+    return replace(promise_by(certificate, engine), question=mark, name=name)

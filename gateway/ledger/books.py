@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
-from gateway.ledger.store import Store
+from gateway.ledger.store import Store, StoreError
 from gateway.ledger.writer import Writer
 
 T = TypeVar("T")
@@ -33,9 +34,15 @@ class Books:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reader, work, self._reader_store)
 
-    def sweep(self, now_s: float) -> None:
-        """Delete what has expired, a little at a time."""
-        self.writer.post(lambda store: store.sweep(now_s, _SWEPT))
+    async def sweep(self, now_s: float) -> None:
+        """Delete what has expired, a little at a time; nothing while the store cannot be written.
+
+        Called every second it is also how a writer that fails finds out that it does no more: then
+        nobody else asks anything of it. It is not kept for later, as charges are, which would then
+        wait behind thousands of these.
+        """
+        with suppress(StoreError):
+            await self.writer.submit(lambda store: store.sweep(now_s, _SWEPT))
 
     def close(self) -> None:
         """Write what was handed over, then let go of everything."""

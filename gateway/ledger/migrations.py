@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 
 from gateway.ledger.store import StoreError
 
@@ -53,6 +54,19 @@ def migrate(connection: sqlite3.Connection, to: int | None = None) -> int:
             connection.execute("ROLLBACK")
             raise
     return before
+
+
+def refuse_no_file(path: str) -> None:
+    """Raises: StoreError: at the path is something, but no file."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise StoreError("it is no file")
+
+
+def refuse_foreign(connection: sqlite3.Connection) -> None:
+    """Raises: StoreError: the database is another program's; nothing of ours is put into it."""
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and version(connection) == 0:
+        raise StoreError("it is a database of something else; give the ledger a file of its own")
 
 
 def version(connection: sqlite3.Connection) -> int:

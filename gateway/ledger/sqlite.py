@@ -13,7 +13,7 @@ from typing import Literal
 import orjson
 
 from gateway.ledger.calendar import Windows
-from gateway.ledger.migrations import migrate
+from gateway.ledger.migrations import migrate, refuse_foreign, refuse_no_file
 from gateway.ledger.reports import UsageQuery, UsageRow
 from gateway.ledger.retention import prune_step
 from gateway.ledger.signal import ChangeSignal
@@ -33,8 +33,10 @@ def connect(path: str, *, synchronous: Synchronous = "normal") -> sqlite3.Connec
     """A connection to the ledger at `path`, created for its owner only and brought up to date.
 
     Raises:
-        StoreError: the file cannot be opened or written, or a newer tiergate wrote it.
+        StoreError: the file cannot be opened or written, or a newer tiergate or something else
+            wrote it.
     """
+    refuse_no_file(path)
     try:
         if not Path(path).exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -43,6 +45,7 @@ def connect(path: str, *, synchronous: Synchronous = "normal") -> sqlite3.Connec
         raise StoreError(f"the ledger cannot be opened: {_reason(error)}") from error
     try:
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+        refuse_foreign(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous.upper()}")
         connection.execute("PRAGMA foreign_keys = ON")

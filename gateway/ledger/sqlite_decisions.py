@@ -71,8 +71,7 @@ class SqliteDecisions(SqliteKeys):
             f"{_SELECT} WHERE {where} ORDER BY at_s, decision_id", (since_s, *values)
         )
         while found := _fetched(rows):
-            for row in found:
-                yield _logged(row)
+            yield from map(_read, found)
 
     def _first_s(self, period: Period) -> float:
         """When the first of the latest decisions of the period was made."""
@@ -141,6 +140,13 @@ def _row_of(one: Logged) -> tuple[str | int | float | bytes | None, ...]:
         None if one.shadow is None else orjson.dumps(_numbers(one.shadow)).decode(),
         one.truth,
     )
+
+
+def _read(row: Sequence[Any]) -> Logged:
+    try:
+        return _logged(row)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the ledger cannot be read: decision {row[0]} is damaged") from error
 
 
 def _logged(row: Sequence[Any]) -> Logged:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from gateway.ledger.migrations import scripts, version
+from gateway.ledger.migrations import refuse_foreign, refuse_no_file, scripts, version
 from gateway.ledger.reports import DAY_S, By, UsageQuery, UsageRow, measures
 from gateway.ledger.store import StoreError
 
@@ -104,21 +104,28 @@ def read_only(path: str) -> sqlite3.Connection:
     Raises:
         StoreError: no such file, not a ledger, or of another version than this program's.
     """
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise StoreError("there is no ledger yet; `tiergate serve` makes it")
+    refuse_no_file(path)
+    connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
     try:
-        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)
         connection.execute("PRAGMA busy_timeout = 10000")
-        found = version(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"the ledger cannot be read: {error}") from None
-    if found != len(scripts()):
+        refuse_foreign(connection)
+        _refuse_other_version(version(connection), len(scripts()))
+    except (sqlite3.Error, StoreError) as error:
         connection.close()
-        raise StoreError(
-            f"the ledger has schema version {found}, this tiergate reads {len(scripts())}; "
-            "`tiergate serve` brings an older one up to date"
-        )
+        if isinstance(error, StoreError):
+            raise
+        raise StoreError(f"the ledger cannot be read: {error}") from None
     return connection
+
+
+def _refuse_other_version(found: int, ours: int) -> None:
+    if found != ours:
+        hint = "a newer one wrote it" if found > ours else "`tiergate serve` brings it up to date"
+        raise StoreError(
+            f"the ledger has schema version {found}, this tiergate reads {ours}; {hint}"
+        )
 
 
 def _facts(by: Sequence[By]) -> _Facts:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway import issuing
+from gateway.atomic import write_whole
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.decisions import Trial
 from gateway.ledger.sqlite import SqliteStore
@@ -18,8 +19,8 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
-    write_calibration,
-    write_policy,
+    calibration_text,
+    policy_text,
 )
 from policies.calibration import Calibration
 from policies.pricing import total
@@ -159,7 +160,7 @@ def _charge(key_id: str, at_s: float, size: float, chance: random.Random) -> Cha
 def _write_promises(folder: Path) -> None:
     cells = {"noul": 0.93, "choice:2": 0.9, "choice:3-5": 0.87, "choice:6-10": 0.91}
     measured = EngineCalibration("scripted", {cell: Calibration(1.2) for cell in cells}, {})
-    write_calibration(folder / "calibration.json", CalibrationFile({"small": measured}))
+    write_whole(folder / "calibration.json", calibration_text(CalibrationFile({"small": measured})))
     kept = [
         Promise("small", True, 800, 0.05, cell=cell, floor=floor, accepted=500, errors=9)
         for cell, floor in cells.items()
@@ -174,4 +175,4 @@ def _write_promises(folder: Path) -> None:
         engines={"small": Bound("scripted", calibration_digest(measured))},
         floors=(*kept, silent),
     )
-    write_policy(folder / "policy.toml", policy)
+    write_whole(folder / "policy.toml", policy_text(policy))

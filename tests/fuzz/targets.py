@@ -17,11 +17,12 @@ from starlette.types import Message
 from gateway.auth import KeyRing
 from gateway.body import BodyLimits, head, read_body
 from gateway.config import Settings
-from gateway.config_file import ConfigError, lines_of, load
+from gateway.config_file import ConfigError, load
 from gateway.dashboard.forms import form_of
 from gateway.dialects import outcomes, systemone
 from gateway.errors import Refusal
 from gateway.labelled import load_rows
+from gateway.lines import toml_lines
 from gateway.multipart import parts
 from gateway.policy_file import load_calibration, load_policy
 from gateway.proxies import Proxies
@@ -162,7 +163,7 @@ def _file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], None]:
 
 def _settings(path: Path) -> None:
     load(path).values()
-    lines_of(path.read_text(encoding="utf-8"))
+    toml_lines(path.read_text(encoding="utf-8"))
 
 
 def _rows(path: Path) -> None:

@@ -18,6 +18,7 @@ async def test_admin_routes_do_what_the_command_line_does(gateway: Gateway, tmp_
             response = await client.request(
                 method, f"/v1/admin/keys{path}", json=body, headers=admin
             )
+            assert response.status_code >= 400 or response.headers["cache-control"] == "no-store"
             return response.status_code, response.json()
 
         status, made = await call("POST", "", {"name": "team", "rpm": 5, "scopes": ["decide"]})
@@ -48,3 +49,24 @@ async def test_admin_routes_are_closed_without_keys_and_without_a_ledger(
         assert (await keyless.get("/v1/admin/keys")).status_code == 403
     with gateway() as bare:
         assert (await bare.get("/v1/admin/keys")).status_code == 403
+
+
+async def test_a_method_that_is_not_there_is_told_which_are(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    admin = bearer(settings, "root", scopes=["admin"])
+    with gateway(settings) as client:
+        refused = {
+            path: await client.request("PUT", f"/v1/admin/keys{path}", headers=admin)
+            for path in ("", "/root", "/root/rotate", "/root/limits")
+        }
+
+    assert {one.status_code for one in refused.values()} == {405}
+    allowed = {path: set(one.headers["allow"].split(", ")) for path, one in refused.items()}
+    assert allowed == {
+        "": {"GET", "HEAD", "POST"},
+        "/root": {"GET", "HEAD"},
+        "/root/rotate": {"POST"},
+        "/root/limits": {"PATCH"},
+    }

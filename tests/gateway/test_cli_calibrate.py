@@ -222,6 +222,7 @@ def test_given_parts_may_not_share_states(
     [
         (["--engine", "smal"], "there are: small, large"),
         (["--against", "large"], "--engine"),
+        (["--engine", "small", "--against", "small"], "an engine is not above itself"),
         (["--model", "none"], "there are: pair, alone"),
         (["--model", "alone", "--agreement"], "there is only one"),
         (["none.jsonl"], "none.jsonl: cannot be read"),
@@ -250,11 +251,14 @@ def test_unlabelled_rows_are_refused_without_agreement(
 
 
 @pytest.mark.parametrize("option", ["--risk", "--delta"])
-@pytest.mark.parametrize("value", ["0", "1", "x"])
-def test_risk_and_delta_are_shares(option: str, value: str) -> None:
+@pytest.mark.parametrize("value", ["0", "1", "nan", "inf", "x"])
+def test_risk_and_delta_are_shares(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["calibrate", "labels.jsonl", option, value])
     assert stopped.value.code == 2
+    assert f"{option}: '{value}' is not a number between 0 and 1" in capsys.readouterr().err
 
 
 def test_verify_says_when_the_engines_of_a_policy_are_gone(

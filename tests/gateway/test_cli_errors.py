@@ -69,3 +69,24 @@ def test_usage_errors_exit_2() -> None:
         main(["no-such-command"])
 
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("command", [["serve"], ["check"], ["check", "--no-load"], ["doctor"]])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        ("policy", 'version = 1\ncreated = "now"\nrisk = "low"\n', ":3: risk"),
+        ("calibration", '{\n"version": 1,\n"engines": {"a": 5}}', ":3: engines.a"),
+    ],
+)
+def test_a_broken_file_of_the_cascade_is_found_before_engines_are_loaded(
+    command: list[str], broken: tuple[str, str, str], config: str, tmp_path: Path, capsys: Any
+) -> None:
+    key, text, words = broken
+    path = tmp_path / "broken"
+    path.write_text(text)
+    engine = CONFIG.replace('kind = "scripted"', f'kind = "laya"\npath = "{tmp_path}/none"')
+    Path(config).write_text(f'{engine}[cascade]\n{key} = "{path}"\n')
+
+    assert main([*command, "--config", config]) == 2
+    assert f"tiergate: {path}{words}" in capsys.readouterr().err

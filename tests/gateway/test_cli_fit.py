@@ -1,6 +1,7 @@
 """`tiergate fit` as a person or a script uses it: labels in, a head that answers out."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
-from gateway.policy_file import load_calibration, load_policy, suspended
+from gateway.policy_file import PolicyFile, load_calibration, load_policy, policy_text, suspended
 
 DATA = Path(__file__).parents[1] / "data"
 QUESTIONS = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
@@ -179,3 +180,69 @@ def test_serving_never_imports_what_training_needs() -> None:
     )
 
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--policy", "{tmp}/none/policy.toml"], 4, "{tmp}/none/policy.toml: No such file"),
+        (["--policy", "{tmp}"], 4, "{tmp}: it is a directory, not a file"),
+        (["--policy", "{tmp}/broken.toml"], 2, "{tmp}/broken.toml: not valid TOML"),
+        (["--policy", "{tmp}/p.toml", "--calibration", "{tmp}/p.toml"], 2, "named twice"),
+        (["--report", "{tmp}/rows.jsonl"], 2, "rows.jsonl: it is named twice"),
+        (["--calibration", "{tmp}/c.json"], 2, "--calibration goes with --policy"),
+        (["--report", "/dev/null"], 4, "/dev/null: it is a device, not a file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_a_head_is_changed(
+    arguments: list[str], code: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, heads = tmp_path / "rows.jsonl", tmp_path / "heads"
+    rows.write_text(Path(SPAM).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "questions.json").write_text(json.dumps(QUESTIONS))
+    (tmp_path / "broken.toml").write_text("[")
+    named = [one.format(tmp=tmp_path) for one in arguments]
+
+    assert main(["fit", str(rows), "--out", str(heads), *named]) == code
+
+    assert words.format(tmp=tmp_path) in capsys.readouterr().err
+    assert not heads.exists()
+
+
+def test_another_risk_than_the_policys_is_refused_before_a_head_is_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy, heads = tmp_path / "policy.toml", tmp_path / "heads"
+    policy.write_text(
+        policy_text(PolicyFile("2026-12-01T00:00:00Z", 0.2, 0.1, "labels", False, {}, ()))
+        + "engines = {}\nfloors = []\n"
+    )
+
+    assert main(["fit", SPAM, "--out", str(heads), "--policy", str(policy)]) == 2
+
+    assert "give --risk 0.2 or another --policy" in capsys.readouterr().err
+    assert not heads.exists()
+
+
+def test_a_folder_with_something_that_is_no_head_has_no_promise(
+    vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, policy = tmp_path / "heads", tmp_path / "policy.toml"
+    shutil.copytree(vectors, folder)
+    (folder / "other.npz").write_text("no head")
+
+    assert main(["fit", SPAM, "--out", str(folder), "--policy", str(policy)]) == 4
+
+    assert "the folder cannot be served: other.npz is not a head" in capsys.readouterr().err
+    assert not policy.exists()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "-x", "x" * 101])
+def test_an_engine_that_no_configuration_can_name_is_refused(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["fit", SPAM, f"--engine={name}"])
+
+    assert refused.value.code == 2
+    assert "cannot be the name of an engine" in capsys.readouterr().err

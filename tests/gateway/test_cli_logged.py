@@ -1,7 +1,8 @@
 """`tiergate audit`, `replay` and `drift` on a ledger with decisions in it."""
 
 import json
-import re
+import os
+import sqlite3
 import time
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 
 from engines.contract import Noul
+from gateway.atomic import write_whole
 from gateway.cli import main
 from gateway.ledger.decisions import Alarm, Glance, Logged, Trial
 from gateway.ledger.sqlite import SqliteStore
-from gateway.policy_file import Bound, PolicyFile, Promise, write_policy
+from gateway.policy_file import Bound, PolicyFile, Promise, policy_text
 from policies.cells import fingerprint
 from policies.sequential import Evidence, after
 from tests.gateway.ledger.decided import LARGE, decided
@@ -107,51 +109,6 @@ def test_the_audit_says_what_was_fixed_and_broken_and_names_the_question(
     assert "No evidence that escalating `urgent`" in capsys.readouterr().out
 
 
-def test_the_audit_fits_a_terminal_of_80_columns(
-    config: str, path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    fill(path, (1200, UP | {"truth": 1}), (1300, UP | {"truth": 0}), (700, {"truth": 0}))
-
-    main(["audit", "--config", config])
-
-    lines = capsys.readouterr().out.splitlines()
-    headings = [line.split() for line in lines if line.startswith(("went up", "kept"))]
-    rows = [line.split() for line in lines if re.match("[0-9a-f]{16} ", line)]
-    assert headings[0][2:] == [
-        "answers",
-        "changed",
-        "fixed",
-        "broken",
-        "same",
-        "p",
-        "USD",
-        "a",
-        "fix",
-    ]
-    assert headings[1][1:] == ["answers", "wrong", "disagreed"]
-    assert rows[0][1:6] == ["2500", "2500", "1200", "1300", "0"]
-    assert rows[1][1:] == ["700", "0", "of", "700"]
-    assert max(map(len, lines)) <= 80
-
-
-def test_alarms_fit_a_terminal_of_80_columns(
-    config: str, path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    message = "Second opinions disagree with 40 of 120 kept answers, and at most 6 were promised."
-    with closing(SqliteStore(path)) as store:
-        store.raise_alarm(Alarm("disagreement", "small", "choice:3-5", message, 1_796_000_000.0))
-
-    code = main(["alarms", "--config", config])
-
-    lines = capsys.readouterr().out.splitlines()
-    assert code == 3
-    assert lines[0].startswith("1: disagreement of small: choice:3-5, since 2026-11-30T")
-    assert " ".join(line.strip() for line in lines[1:]) == message
-    assert max(map(len, lines)) <= 80
-
-
 def test_an_escalation_that_harms_is_exit_code_1(
     config: str, path: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -196,7 +153,7 @@ def test_a_policy_file_is_replayed(
         engines={"small": Bound("d", "c")},
         floors=(Promise("small", promised=True, labels=99, delta=0.1, cell="noul", floor=0.55),),
     )
-    write_policy(tmp_path / "new.toml", policy)
+    write_whole(tmp_path / "new.toml", policy_text(policy))
 
     _, found = printed(capsys, "replay", "--config", config, "--policy", str(tmp_path / "new.toml"))
 
@@ -265,6 +222,9 @@ def test_another_population_and_another_model_are_told(
     [
         (["audit", "--since", "soon"], "'soon' is no time"),
         (["drift", "--since", "40d"], "does not begin before"),
+        (["audit", "--since", "9999-12-31"], "9999-12-31 is still to come"),
+        (["audit", "--model", "cascad"], "no model 'cascad', nor a decision of it; there are: ca"),
+        (["drift", "--model", "cascad"], "no model 'cascad'"),
         (["replay", "--floor", "0.5", "--model", "small"], "no model 'small' with several tiers"),
         (["replay", "--policy", "nowhere.toml"], "nowhere.toml"),
     ],
@@ -289,3 +249,48 @@ def test_without_a_ledger_there_is_nothing_to_read(
     assert main(["audit", "--config", str(bare)]) == 2
     assert main(["alarms", "--config", config]) == 4
     assert "no ledger yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("floor", ["nan", "inf", "-inf", "-0.1", "1.1", "high", ""])
+def test_a_floor_that_is_no_probability_is_a_usage_error_that_says_what_is_allowed(
+    floor: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["replay", f"--floor={floor}"])
+
+    assert stopped.value.code == 2
+    assert f"--floor: '{floor}' is not a number from 0 to 1" in capsys.readouterr().err
+
+
+def test_decisions_are_found_by_an_alias_and_by_a_name_that_only_the_log_knows(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(path, (20, UP | {"truth": 1}), (3, UP | {"model": "before"}))
+    text = Path(config).read_text().replace("[models.cascade]", "[models.cascade]\naliases = ['c']")
+    Path(config).write_text(text)
+
+    _, (alias,) = printed(capsys, "audit", "--config", config, "--model", "c")
+    _, (old,) = printed(capsys, "audit", "--config", config, "--model", "before")
+
+    assert (alias["escalated"], old["escalated"]) == (20, 3)
+
+
+def test_a_damaged_decision_is_told(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(path, (3, UP))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE decisions SET looks = '{' WHERE decision_id = 2")
+
+    assert main(["audit", "--config", config]) == 4
+    assert "decision 2 is damaged" in capsys.readouterr().err
+
+
+def test_a_ledger_that_is_no_file_is_told(
+    config: str, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(path)
+
+    for command in (["audit"], ["alarms", "clear", "--all"], ["keys", "list"]):
+        assert main([*command, "--config", config]) == 4
+        assert "it is no file" in capsys.readouterr().err

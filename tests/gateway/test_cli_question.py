@@ -139,6 +139,8 @@ def test_without_findings_the_exit_code_is_0(
     ("more", "words"),
     [
         (["--twin", "urgent=team"], "no yes/no question 'team'"),
+        (["--twin", "urgent"], "written as ID=ID"),
+        (["--twin", "urgent=urgent"], "a question is not its own opposite"),
         (["--states", "nowhere.jsonl"], "cannot be read"),
         (["-f", "nowhere.txt"], "cannot be read"),
         (["--model", "nobody"], "no model 'nobody'; there are: scripted-1, jev-latest"),
@@ -169,3 +171,42 @@ def test_a_question_that_the_api_refuses_is_refused_here(
 
     assert main(["question", "check", str(path), "--config", config]) == 2
     assert "instructions" in capsys.readouterr().err
+
+
+def test_a_question_has_one_opposite_and_it_is_another_question(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "q.json"
+    said = {"a": "Is it urgent?", "b": "Is it urgent?", "c": "Can it wait?", "d": "Is it calm?"}
+    path.write_text(
+        json.dumps({name: {"type": "noul", "instructions": text} for name, text in said.items()})
+    )
+    check = ["question", "check", str(path), "--config", config]
+
+    assert main([*check, "--twin", "a=b"]) == 2
+    assert "--twin a=b: a question is not its own opposite" in capsys.readouterr().err
+    assert main([*check, "--twin", "a=c", "--twin", "a=d"]) == 2
+    assert "--twin a=d: 'a' has an opposite already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1.5", "inf", "nan", "many"])
+def test_a_limit_is_a_whole_number_from_1_on(
+    limit: str, questions: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["question", "check", questions, f"--limit={limit}"])
+
+    assert stopped.value.code == 2
+    assert f"--limit: '{limit}' is not a whole number from 1 on" in capsys.readouterr().err
+
+
+def test_a_file_without_states_is_refused(
+    config: str, questions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.jsonl"
+    check = ["question", "check", questions, "--config", config, "--states", str(path)]
+    for text, words in (("\n", "no states in it"), ("\n\x00", "s.jsonl:2: not valid JSON")):
+        path.write_text(text)
+
+        assert main(check) == 2
+        assert words in capsys.readouterr().err

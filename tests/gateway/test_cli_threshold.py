@@ -73,8 +73,8 @@ def test_the_ledger_is_a_log_too(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("nonsense", "log.jsonl:1: a JSON object"),
-        ('{"probabilities": ["a"]}', "log.jsonl:1: a JSON object"),
+        ("nonsense", "log.jsonl:1: not valid JSON"),
+        ('{"probabilities": ["a"]}', "log.jsonl:1: probabilities: a list of finite numbers"),
         ('{"probabilities": [0.5, 0.5]}', "no answer with 3 to 4 options"),
     ],
 )
@@ -100,3 +100,39 @@ def test_options_that_cannot_be_are_a_usage_error(options: str) -> None:
     with pytest.raises(SystemExit) as stopped:
         main([*TRANSLATE, "--options", options])
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("[]", "an object with probabilities"),
+        ("{", "not valid JSON"),
+        ('{"probabilities": [NaN, 0.5]}', "probabilities: a list of finite numbers"),
+        ('{"probabilities": [-5, 6]}', "probabilities: they are from 0 to 1 and 1 together"),
+        ('{"probabilities": [0.5, 0.2]}', "probabilities: they are from 0 to 1 and 1 together"),
+        ('{"probabilities": ["0.5", "0.5"]}', "probabilities: a list of finite numbers"),
+        ('{"probabilities": [true, false]}', "probabilities: a list of finite numbers"),
+        ('{"probabilities": {"a": 1}}', "probabilities: a list is needed"),
+        ('{"log_weights": [1e999, 0]}', "log_weights: a list of finite numbers"),
+        ('{"log_weights": [null, 0]}', "log_weights: a list of finite numbers"),
+        ('{"log_weights": 5}', "log_weights: a list is needed"),
+    ],
+)
+def test_answers_that_are_none_are_refused_with_their_line(
+    line: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text(f'{{"probabilities": [0.333, 0.667]}}\n\n{line}\n')
+
+    assert main([*TRANSLATE, "--log", str(log)]) == 2
+    assert f"{log}:3: {words}" in capsys.readouterr().err
+
+
+def test_blank_lines_and_marks_inside_of_texts_part_no_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"probabilities": [0.4, 0.6], "note": "a\u2028b"}\n\n', encoding="utf-8")
+
+    assert main([*TRANSLATE, "--options", "2", "--log", str(log), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["answers"] == 1

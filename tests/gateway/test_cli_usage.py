@@ -116,6 +116,21 @@ def test_the_table_shows_names_totals_and_what_has_no_price(
     assert "unpriced" in next(line for line in shown.splitlines() if " new " in line)
 
 
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_a_narrow_table_cuts_no_number(
+    ledger: Callable[..., str], run: Run, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    config = ledger([*CHARGES, UNPRICED])
+    total = json.loads(run(config, *PERIOD, "--format", "json")[1])["total"]
+
+    _, shown, _ = run(config, "--by", "key,model,day", *PERIOD)
+
+    assert "…" not in shown
+    for said in (total["cost"], f"{total['tokens']:,}", "2026-12-01", "escalated"):
+        assert said in shown
+
+
 def test_an_empty_period_still_has_a_head_in_csv_and_focus(
     ledger: Callable[..., str], run: Run
 ) -> None:
@@ -167,7 +182,8 @@ def test_focus_rows_keep_to_the_schema_and_to_the_numbers(
         "2027-01-01T00:00:00Z",
     )
     (unpriced,) = [row for row in rows if row["x_UnpricedRequests"] == "1"]
-    assert unpriced["PricingQuantity"] is None
+    assert (unpriced["BilledCost"], unpriced["PricingUnit"]) == ("0", "Tokens")
+    assert "has a price" in (unpriced["ChargeDescription"] or "")
     assert "1 requests have no price" in told
 
 
@@ -179,6 +195,7 @@ def test_focus_rows_keep_to_the_schema_and_to_the_numbers(
         {"ChargePeriodStart": "2026-12-01"},
         {"ServiceCategory": "AI"},
         {"PricingUnit": None},
+        {"PricingQuantity": None, "PricingUnit": None},
         {"Extra": "x"},
     ],
 )

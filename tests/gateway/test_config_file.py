@@ -1,11 +1,12 @@
 """Configuration: faults are told with file, line and key, values with their origin."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from gateway.config import Settings
-from gateway.config_file import NOT_SET, ConfigError, configuration_path, lines_of, load
+from gateway.config_file import NOT_SET, ConfigError, configuration_path, load
 
 KEY = "tg_0123456789abcdefghij"
 ROOT = Path(__file__).parents[2]
@@ -58,6 +59,12 @@ def test_the_shipped_file_says_every_setting_and_changes_none() -> None:
         ("[models.m]\nengine='starter'\nrelease_date='2026-99-99'\n", 3, ["models.m.release_date"]),
         ("[models.m]\nengine='starter'\nrelease_date='today'\n", 3, ["YYYY-MM-DD"]),
         ("server.port = 'a'\n", 1, ["server.port"]),
+        (
+            "[[prices.engines.a]]\neffective = 2026-01-01\nusd_per_hour = 1\n"
+            "[[prices.engines.a]]\neffective = 'soon'\nusd_per_hour = 1\n",
+            5,
+            ["prices.engines.a.1.effective"],
+        ),
     ],
 )
 def test_what_is_wrong_is_told_with_file_line_and_key(
@@ -170,13 +177,25 @@ def test_the_file_is_the_named_one_then_the_variables_then_the_one_here(
     assert configuration_path("mine.toml") == Path("mine.toml")
 
 
-def test_lines_are_found_for_quoted_and_dotted_keys() -> None:
-    text = 'top = 1\n[models."a.b"]\nengine = "x"\n"odd key" = 2\nx.y = 3\n'
+def test_a_mark_that_an_editor_put_at_the_beginning_is_no_text(written: Path) -> None:
+    written.write_text("[server]\nport = 9000\n", encoding="utf-8-sig")
 
-    assert lines_of(text) == {
-        ("top",): 1,
-        ("models", "a.b"): 2,
-        ("models", "a.b", "engine"): 3,
-        ("models", "a.b", "odd key"): 4,
-        ("models", "a.b", "x", "y"): 5,
-    }
+    assert load(written).settings.server.port == 9000
+
+
+def test_what_is_no_file_is_refused_before_anybody_waits_for_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, words in ((pipe, "a pipe"), (tmp_path, "a directory"), ("/dev/zero", "a device")):
+        with pytest.raises(ConfigError, match=f"{path}: cannot be read: it is {words}, not a file"):
+            load(Path(path))
+
+
+def test_a_key_in_a_pipe_is_refused_with_its_line(tmp_path: Path, written: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    message = refused(written, f"[auth.keys]\nteam = '${{file:{pipe}}}'\n")
+
+    assert message.startswith(f"{written}:2: auth.keys.team")
+    assert "it is a pipe" in message

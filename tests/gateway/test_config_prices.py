@@ -88,6 +88,9 @@ def test_no_engine_has_a_price_by_default_and_hosted_models_have() -> None:
             "prices.engines.starter",
             "same day",
         ),
+        ("[prices.engines]\nstarter = []\n", "prices.engines.starter", "no price"),
+        ("[prices.machines]\ngpu = 0.79\n", "prices.machines.gpu", "without a unit"),
+        ("[prices.machines.gpu]\nprice = 0.79\n", "'price'", "write usd_per_hour"),
         ("[pricing]\ncached = 'half'\n", "pricing.cached", "'full'"),
     ],
 )
@@ -102,6 +105,17 @@ def test_a_price_that_cannot_be_meant_is_refused_by_name(
 
     assert field in str(refused.value)
     assert words in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1  # one fault, one line
+
+
+def test_a_price_for_an_engine_that_is_not_there_is_shown_where_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("# mine\n\n[[prices.engines.strater]]\n" + DAY + "usd_per_hour = 1\n")
+
+    with pytest.raises(ConfigError) as refused:
+        load(path)
+
+    assert str(refused.value).startswith(f"{path}:3: prices.engines.strater is the price of")
 
 
 def test_zero_is_a_price(tmp_path: Path) -> None:

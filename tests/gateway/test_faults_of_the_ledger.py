@@ -90,6 +90,26 @@ async def test_while_one_group_is_stuck_behind_a_lock_others_are_refused_at_once
     assert len(charged(settings)) == len(waited)
 
 
+async def test_who_waits_for_a_stuck_ledger_until_the_deadline_is_told_of_the_ledger(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ledger_settings(tmp_path)
+    hasty = settings.server.model_copy(update={"deadline_s": 0.3})
+    settings = settings.model_copy(update={"server": hasty})
+    key, admin = bearer(settings, tokens_per_day=1000), bearer(settings, "root", scopes=["admin"])
+    monkeypatch.setattr("gateway.ledger.writer._STUCK_S", 0.05)
+    with gateway(settings) as client:
+        with locked(settings):
+            refused = await client.post(PATH, json=words(3), headers=key)
+            async with asyncio.timeout(5):  # and not after the ten seconds of SQLite's patience
+                change = await client.post("/v1/admin/keys/team/revoke", headers=admin)
+            listed = await client.get("/v1/admin/keys", headers=admin)
+        again = await answered_again(client, key)
+
+    assert (refused.status_code, change.status_code, listed.status_code) == (503, 503, 200)
+    assert again.status_code == 200
+
+
 @pytest.mark.parametrize("jump_s", [40 * DAY_S, -40 * DAY_S, 3.0, -3.0])
 async def test_a_clock_that_jumps_changes_no_sum_and_refuses_nobody(
     gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float

@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 import time
 from pathlib import Path
 
@@ -59,22 +58,6 @@ def test_durations_have_a_unit(text: str, seconds: int) -> None:
 def test_what_is_not_a_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         seconds_of(text)
-
-
-def test_the_list_of_keys_fits_a_terminal_of_80_columns(
-    config: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    limits = ("--tokens-per-month", "1000000000", "--escalations-per-month", "50")
-    ends = ("--expires", "90d", "--models", "scripted-1")
-    run(capsys, "create", "support-desk-eu", "--config", config, *limits, *ends)
-
-    _, listed, _ = run(capsys, "list", "--config", config)
-
-    assert max(map(len, listed.splitlines())) <= 80
-    for whole in ("support-desk-eu", "tokens_per_month", "1000000000", "k_", "to 20"):
-        assert whole in listed
-    assert re.search("k_[0-9a-f]{10}", listed)
 
 
 async def test_the_life_of_a_key_from_the_command_line(
@@ -184,6 +167,7 @@ def test_others_are_not_served_without_a_key(
         ("Bearer tg_0123456789_" + 43 * "x", 401),
         ("Bearer {key}x", 401),
         ("bEARER   {key}  ", 200),
+        ("\tBearer\t{key}\t", 200),
     ],
 )
 async def test_the_wire_says_403_for_no_key_and_401_for_a_wrong_one(

@@ -1,6 +1,7 @@
 """Labelled files: what a row says, and how a wrong one is refused."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,44 @@ def test_a_state_that_is_no_text_is_refused_with_its_line(tmp_path: Path) -> Non
 
     with pytest.raises(ConfigError, match=r"rows\.jsonl:1: state: it has half of a surrogate"):
         load_rows([path])
+
+
+NOUL = '{"q": {"type": "noul", "instructions": "x"}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"state": "s", "questions": {"q\\ud800": {"type": "noul"}}}', "questions: it has half"),
+        ('{"state": "s", "questions": {"q": {"type": "x\\ud800"}}}', "questions: it has half"),
+        (f'{{"state": "s", "questions": {NOUL}, "labels": {{"\\ud800": true}}}}', "labels"),
+        ('{"state": "s", "questions": "@q\\ud800"}', "questions"),
+        (f'{{"state": {{"n": NaN}}, "questions": {NOUL}}}', "state: it has NaN"),
+        (f'{{"state": [1e999], "questions": {NOUL}}}', "state: it has NaN or an endless number"),
+    ],
+)
+def test_what_no_request_could_say_is_refused_with_file_line_and_key(
+    tmp_path: Path, line: str, words: str
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(line + "\n")
+
+    with pytest.raises(ConfigError, match=rf"{path}:1: {words}"):
+        load_rows([path], labels_needed=False)
+
+
+def test_rows_may_come_through_what_the_shell_made_and_through_nothing_else_that_is_no_file(
+    tmp_path: Path,
+) -> None:
+    named = tmp_path / "rows.jsonl"
+    os.mkfifo(named)
+    reads, writes = os.pipe()
+    os.write(writes, json.dumps(ROW).encode())
+    os.close(writes)
+
+    (row,) = load_rows([Path(f"/dev/fd/{reads}")])
+    os.close(reads)
+
+    assert row.state == "s"
+    with pytest.raises(ConfigError, match=f"{named}: cannot be read: it is a pipe, not a file"):
+        load_rows([named])

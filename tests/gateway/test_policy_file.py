@@ -1,6 +1,7 @@
 """What was promised survives the files it is written to, and falls with what it is bound to."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.atomic import write_whole
 from gateway.config_file import ConfigError
 from gateway.policy_file import (
     Bound,
@@ -16,14 +18,13 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
+    calibration_text,
     calibrations_of,
     floors_of,
     load_calibration,
     load_policy,
     policy_text,
     suspended,
-    write_calibration,
-    write_policy,
 )
 from policies.calibration import Calibration
 from policies.cascade import NEVER
@@ -48,8 +49,8 @@ POLICY = PolicyFile(
 def test_both_files_read_back_what_was_written(tmp_path: Path) -> None:
     policy, calibration = tmp_path / "policy.toml", tmp_path / "calibration.json"
 
-    write_policy(policy, POLICY)
-    write_calibration(calibration, CALIBRATION)
+    write_whole(policy, policy_text(POLICY))
+    write_whole(calibration, calibration_text(CALIBRATION))
 
     assert load_policy(policy) == POLICY
     assert load_calibration(calibration) == CALIBRATION
@@ -62,7 +63,7 @@ def test_any_name_and_any_floor_read_back(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "policy.toml"
     kept = replace(KEPT, name=name, floor=floor)
-    write_policy(path, replace(POLICY, floors=(kept,)))
+    write_whole(path, policy_text(replace(POLICY, floors=(kept,))))
 
     (read,) = load_policy(path).floors
 
@@ -108,6 +109,10 @@ def test_a_promise_holds_for_what_was_measured_and_for_nothing_else() -> None:
         ("floor = 0.91", "floor = 1.5", [":17: floors.0.floor", "not a probability"]),
         ("floor = 0.91", 'floor = "high"', [":17: floors.0.floor", "number"]),
         ("floor = 0.91\n", "", [":16: floors.0.promised", "has a floor"]),
+        ("accepted = 120", "accepted = 401", [":20: floors.0.errors", "some of the labels"]),
+        ("errors = 2", "errors = 121", [":20: floors.0.errors", "some of the accepted"]),
+        ("errors = 2", "errors = -1", [":20: floors.0.errors", "some of the accepted"]),
+        ("coverage = 0.0", "coverage = 1e9", [":21: floors.0.coverage", "not a probability"]),
         ('cell = "choice:11+"', 'cell = "choice:many"', [":15: floors.0.cell", "no such cell"]),
         ('cell = "choice:11+"\n', "", [":13: floors.0", "give one of them"]),
         ('engine = "small"', 'engine = "smal"', [":14: floors.0.engine", "engines.smal"]),
@@ -132,7 +137,7 @@ def test_a_policy_that_cannot_be_is_refused_with_line_and_key(
 
 def test_two_floors_for_the_same_answers_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
-    write_policy(path, replace(POLICY, floors=(KEPT, KEPT)))
+    write_whole(path, policy_text(replace(POLICY, floors=(KEPT, KEPT))))
 
     with pytest.raises(ConfigError, match=r"floors\.1: there is a floor for the same"):
         load_policy(path)
@@ -156,13 +161,37 @@ def test_a_calibration_that_cannot_be_is_refused_with_its_key(
 ) -> None:
     path = tmp_path / "calibration.json"
     engines = {"small": {"digest": "d1", "cells": {"noul": scale}}}
-    path.write_text(json.dumps({"version": 1, "engines": engines}))
+    path.write_text(json.dumps({"version": 1, "engines": engines}, indent=1))
 
     with pytest.raises(ConfigError) as refused:
         load_calibration(path)
 
-    assert f"{path}: engines.small.cells.noul" in str(refused.value)
+    place, key, *_ = str(refused.value).removeprefix(f"{path}:").split(": ")
+    assert int(place) in (7, 8, 9, 10), "somewhere in the entry of the cell"
+    assert key.startswith("engines.small.cells.noul")
     assert words in str(refused.value)
+
+
+def test_a_fault_in_a_calibration_has_the_line_of_its_own_value(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    write_whole(path, calibration_text(CALIBRATION))
+    text = path.read_text()
+    line = text.split("\n").index('     "temperature": 2.5,') + 1
+    path.write_text(text.replace("2.5", '"hot"'))
+
+    with pytest.raises(ConfigError, match=rf"json:{line}: engines\.small\.questions\.0+\.temper"):
+        load_calibration(path)
+
+
+def test_a_policy_that_is_no_file_is_refused_before_anybody_waits_for_it(tmp_path: Path) -> None:
+    pipe = tmp_path / "policy.toml"
+    os.mkfifo(pipe)
+
+    for read in (load_policy, load_calibration):
+        with pytest.raises(ConfigError, match=f"{pipe}: cannot be read: it is a pipe, not a file"):
+            read(pipe)
+        with pytest.raises(ConfigError, match="it is a directory"):
+            read(tmp_path)
 
 
 def test_files_that_are_no_such_files_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,59 @@ async def test_the_same_idempotency_key_is_answered_once(gateway: Gateway, tmp_p
     assert again.headers["x-tiergate-replayed"] == "true"
     assert other.status_code == 409
     assert engine.reads == len(charged(settings)) == 1
+
+
+async def test_another_body_in_flight_takes_the_answer_from_nobody(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=100_000) | {"idempotency-key": "order-7"}
+    with gateway(settings) as client:
+        await client.post(PATH, json=ASK, headers=key)
+        bodies = (words(2), ASK, words(3), ASK)
+        answers = await asyncio.gather(
+            *(client.post(PATH, json=body, headers=key) for body in bodies)
+        )
+
+    assert [answer.status_code for answer in answers] == [409, 200, 409, 200]
+    assert len(charged(settings)) == 1
+
+
+async def test_of_two_bodies_at_once_one_has_the_idempotency_key(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=100_000) | {"idempotency-key": "order-7"}
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    with gateway(settings, engine) as client:
+        first = asyncio.create_task(client.post(PATH, json=words(2), headers=key))
+        while not engine.entered:
+            await asyncio.sleep(0.001)
+        second = await client.post(PATH, json=words(3), headers=key)  # while the first is read
+        hold.set()
+        answer = await first
+
+    assert (second.status_code, answer.status_code) == (409, 200)
+    assert [one["tokens"] for one in charged(settings)] == [2]
+
+
+@pytest.mark.parametrize(("later_s", "reads"), [(86_390, 1), (86_410, 2)])
+async def test_an_idempotency_key_is_remembered_for_a_day(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later_s: int, reads: int
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=100_000) | {"idempotency-key": "order-7"}
+    engine = ScriptedEngine()
+    with gateway(settings, engine) as client:
+        first = await client.post(PATH, json=ASK, headers=key)
+        now_s = time.time()
+        monkeypatch.setattr("gateway.metering.time.time", lambda: now_s + later_s)
+        again = await client.post(PATH, json=ASK, headers=key)
+
+    assert first.content == again.content
+    assert ("x-tiergate-replayed" in again.headers) == (reads == 1)
+    assert engine.reads == len(charged(settings)) == reads
 
 
 async def test_an_idempotency_key_belongs_to_its_key(gateway: Gateway, tmp_path: Path) -> None:

@@ -158,4 +158,5 @@ def test_the_command_reads_the_ledger_and_the_shipped_prices(
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert found["verdict"].split()[0] in shown
+    assert "none for an answer from the memo" in " ".join(shown.split())
     assert "clef-flash" in shown

@@ -10,10 +10,11 @@ import pytest
 
 from engines.contract import Facts, Inquiry
 from engines.scripted import ScriptedEngine
+from gateway.atomic import write_whole
 from gateway.ledger.decisions import Glance
 from gateway.ledger.sqlite import SqliteStore
 from gateway.plan import Promised
-from gateway.policy_file import Bound, Mode, PolicyFile, Promise, write_policy
+from gateway.policy_file import Bound, Mode, PolicyFile, Promise, policy_text
 from gateway.wiring_watch import allowed_disagreement
 from policies.cascade import Floors
 from tests.gateway.ledger.decided import decided
@@ -29,7 +30,7 @@ async def promised(
     bound = {"small": Bound("d", "c")}
     floors = (Promise("small", promised=True, labels=99, delta=0.1, cell="noul", floor=0.8),)
     policy = PolicyFile("2026-12-01", 0.05, 0.1, mode, joint=False, engines=bound, floors=floors)
-    write_policy(folder / "policy.toml", policy)
+    write_whole(folder / "policy.toml", policy_text(policy))
     settings = watched_settings(folder, **({"most_disagreement": 0.0} | watch))
     async with running(settings, {"small": says(0), "large": says(0)}) as gateway:
         gateway.services.promises = {"small": Promised(Floors(0.8), suspended)}

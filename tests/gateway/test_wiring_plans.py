@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engines.contract import Facts, Inquiry, Reading, Tally
+from gateway.atomic import write_whole
 from gateway.config import ModelSection, Settings
 from gateway.config_cascade import CascadeSection, GateSection
 from gateway.config_engines import ScriptedEngineSection
@@ -19,10 +20,10 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
-    write_calibration,
-    write_policy,
+    calibration_text,
+    policy_text,
 )
-from gateway.wiring_plans import new_plans, promises
+from gateway.wiring_plans import new_plans, promises, refuse_unfit
 from policies.calibration import Calibration
 from policies.cascade import NEVER
 
@@ -77,8 +78,8 @@ def plans_of(settings: Settings, facts: dict[str, Facts] = FACTS) -> dict[str, P
 def files(tmp_path: Path) -> dict[str, str]:
     """What `[cascade]` needs to use the policy above."""
     policy, calibration = tmp_path / "policy.toml", tmp_path / "calibration.json"
-    write_policy(policy, POLICY)
-    write_calibration(calibration, CALIBRATION)
+    write_whole(policy, policy_text(POLICY))
+    write_whole(calibration, calibration_text(CALIBRATION))
     return {"policy": str(policy), "calibration": str(calibration)}
 
 
@@ -141,7 +142,7 @@ def test_other_weights_suspend_the_promise(
 
 def test_a_changed_calibration_suspends_the_promise(files: dict[str, str]) -> None:
     other = EngineCalibration("d1", {"noul": Calibration(3.0)})
-    write_calibration(Path(files["calibration"]), CalibrationFile({"small": other}))
+    write_whole(Path(files["calibration"]), calibration_text(CalibrationFile({"small": other})))
 
     (small, _) = plans_of(settings_of(**files))["both"].tiers
 
@@ -179,3 +180,43 @@ def test_a_bad_cascade_is_refused_with_its_line(
     assert words in str(refused.value)
     if line is not None:
         assert f"{path}:{line}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("broken", "old", "new"),
+    [
+        ("policy", "risk = 0.05", "risk = 5"),
+        ("policy", 'cell = "noul"', 'cell = "nuol"'),
+        ("policy", "version", "["),
+        ("calibration", "2.0", "-2.0"),
+        ("calibration", "digest", "dgst"),
+        ("calibration", "{", "["),
+    ],
+)
+def test_without_engines_the_files_are_judged_with_the_words_of_a_start(
+    files: dict[str, str], broken: str, old: str, new: str
+) -> None:
+    refuse_unfit(settings_of(**files))
+    path = Path(files[broken])
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+
+    with pytest.raises(ConfigError) as start:
+        plans_of(settings_of(**files))
+    with pytest.raises(ConfigError) as alone:
+        refuse_unfit(settings_of(**files))
+
+    assert str(alone.value) == str(start.value)
+    assert str(alone.value).startswith(str(path))
+
+
+def test_without_engines_missing_prices_are_told_as_by_a_start() -> None:
+    with pytest.raises(ConfigError, match=r"prices\.engines\.large"):
+        refuse_unfit(settings_of(cost_of_error=0.1))
+
+
+def test_a_calibration_without_a_policy_is_judged_too(files: dict[str, str]) -> None:
+    Path(files["calibration"]).write_text("{}")
+
+    with pytest.raises(ConfigError, match="engines: this is missing"):
+        refuse_unfit(settings_of(calibration=files["calibration"]))

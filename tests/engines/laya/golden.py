@@ -64,6 +64,14 @@ def tiny_engine(precision: Precision) -> LayaEngine:
     return engine
 
 
+def tournament_engine() -> LayaEngine:
+    """The same in short rows: more than eight options meet in groups, what does not fit is cut."""
+    with TemporaryDirectory() as folder:
+        path = Path(shutil.copytree(GOLDENS / "tiny-english", Path(folder) / "tiny-english"))
+        settings = LayaSettings(path, language="any", max_tokens=512, head_max_tokens=256)
+        return LayaEngine(replace(settings, tournament=8, on_overflow="truncate"))
+
+
 def cases(checkpoint: str, kind: str = "cases") -> list[Case]:
     """The answered requests, or those under `errors`."""
     tree = json.loads((GOLDENS / f"reference_{checkpoint}.json").read_text("utf-8"))

@@ -1,5 +1,6 @@
 """Readings on disk: found again, never mixed up, whole after a crash."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,22 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="cannot be opened"):
         Results(tmp_path / "file", "d")
+
+
+def test_what_could_not_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    with Results(tmp_path, "d") as results:
+        results.put("k1", READ)
+        results.write()
+        before = results.path.read_bytes()
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        results.put("k2", READ)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, limits[1]))
+        try:
+            with pytest.raises(ConfigError, match=r"d\.jsonl: cannot be written: File too large"):
+                results.write()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert results.path.read_bytes() == before
+
+    with Results(tmp_path, "d") as again:
+        assert again.get("k1") == again.get("k2") == READ

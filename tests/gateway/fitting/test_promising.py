@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.atomic import write_whole
 from gateway.config_file import ConfigError
 from gateway.fitting.promising import Change, promised
 from gateway.policy_file import (
@@ -14,11 +15,11 @@ from gateway.policy_file import (
     PolicyFile,
     Promise,
     calibration_digest,
+    calibration_text,
     load_calibration,
     load_policy,
+    policy_text,
     suspended,
-    write_calibration,
-    write_policy,
 )
 from policies.calibration import Calibration
 from policies.certify import Certificate
@@ -35,8 +36,8 @@ def change(mark: str, before: str | None, after: str) -> Change:
 def test_a_first_promise_makes_files_that_hold(tmp_path: Path) -> None:
     policy, calibration = promised(None, NEW, None, change(ONE, None, "digest"))
 
-    write_policy(tmp_path / "policy.toml", policy)
-    write_calibration(tmp_path / "calibration.json", calibration)
+    write_whole(tmp_path / "policy.toml", policy_text(policy))
+    write_whole(tmp_path / "calibration.json", calibration_text(calibration))
     back, scales = (
         load_policy(tmp_path / "policy.toml"),
         load_calibration(tmp_path / "calibration.json"),

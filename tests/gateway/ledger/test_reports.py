@@ -128,6 +128,20 @@ def test_the_views_say_names_and_dates_before_and_after_pruning(
     assert selected(path, "SELECT * FROM v_charges") == []
 
 
+def test_a_day_without_any_price_is_not_free_in_the_view(store: SqliteStore, path: str) -> None:
+    unpriced = charge_of(steps=(ChargedStep("starter", 10, 2_500, None),), nanos=None)
+    store.charge(unpriced, DAY * DAY_S)
+    statement = "SELECT requests, usd, nanos, unpriced FROM v_usage_daily"
+
+    alone = selected(path, statement)
+    store.charge(charge_of(), DAY * DAY_S)
+    both = selected(path, statement)
+    store.prune((DAY + 1) * DAY_S, 10)
+
+    assert alone == [(1, None, None, 1)]
+    assert both == selected(path, statement) == [(2, 4.2e-7, 420, 1)]
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_shows_no_digest_and_cannot_be_written(
     store: SqliteStore, path: str, view: str

@@ -14,8 +14,8 @@ import pytest
 from gateway.keys import mint
 from gateway.ledger.budget import Admission, Claim, Held, Settlement, admit, settle
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.migrations import migrate, scripts, version
 from gateway.ledger.sqlite import SqliteStore
+from gateway.ledger.sqlite_alarms import reading
 from gateway.ledger.store import (
     Charge,
     ChargedStep,
@@ -69,22 +69,6 @@ def total(path: str) -> int:
         return found
 
 
-@pytest.mark.parametrize("old", range(len(scripts())))
-def test_every_old_version_becomes_the_newest_and_keeps_its_rows(path: str, old: int) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        migrate(connection, to=old)
-        if old:
-            connection.execute("INSERT INTO balances VALUES ('k', 86400, 7, 0, 0)")
-
-    with closing(SqliteStore(path)) as store:
-        day, _ = store.spent("k", Calendar().windows(86_400.0))
-
-    assert day == (Amounts(7) if old else NOTHING)
-    with closing(sqlite3.connect(path)) as connection:
-        assert version(connection) == len(scripts())
-        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_what_root_opens_stays_the_owners(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
@@ -100,14 +84,6 @@ def test_what_root_opens_stays_the_owners(tmp_path: Path) -> None:
     assert "ledger.db-keys" in owners
 
 
-def test_a_ledger_from_the_future_is_refused(path: str) -> None:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 999")
-
-    with pytest.raises(StoreError, match="newer"):
-        SqliteStore(path)
-
-
 def test_a_file_that_is_no_ledger_is_refused_without_its_path(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("no database, " * 100)
@@ -116,6 +92,19 @@ def test_a_file_that_is_no_ledger_is_refused_without_its_path(tmp_path: Path) ->
         SqliteStore(str(other))
 
     assert "notes" not in str(refused.value)
+
+
+def test_another_programs_database_is_refused_and_stays_as_it_is(path: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE notes (text)")
+    before = Path(path).read_bytes()
+
+    with pytest.raises(StoreError, match="a database of something else"):
+        SqliteStore(path)
+    with pytest.raises(StoreError, match="a database of something else"), reading(path):
+        pass
+
+    assert Path(path).read_bytes() == before
 
 
 def test_many_may_create_the_same_ledger_at_once(path: str) -> None:
