@@ -22,7 +22,6 @@ from gateway.ledger.store import NameTaken, NoSuchKey, StoreError
 from gateway.wiring_ledger import NoLedger, open_store
 
 _NONE = "none"
-_DAY_CHARS = len("2026-12-01")
 
 _ABOUT = {
     "rpm": ("requests a minute", "N"),
@@ -119,13 +118,14 @@ def _list(chosen: argparse.Namespace) -> int:
         print(json.dumps({"keys": listed}))
         return OK
     table = Table(box=None, pad_edge=False)
-    for heading in ("name and id", "state", "scopes", "models", "limits"):
+    for heading in ("name, id, end", "state", "scopes", "models", "limits"):
         table.add_column(heading, no_wrap=heading in ("state", "scopes"))
     for one in listed:
         limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
-        ends = [f"to {one['expires'][:_DAY_CHARS]}"] if one["expires"] else []
+        ends = [one["expires"]] if one["expires"] else []
         models = ["all"] if one["models"] is None else one["models"]
-        cells = ([one["name"], one["id"]], [one["state"], *ends], one["scopes"], models, limits)
+        about = [one["name"], one["id"], *ends]
+        cells = (about, [one["state"]], one["scopes"], models, limits)
         table.add_row(*("\n".join(lines) for lines in cells))
     print_whole(table)
     return OK
