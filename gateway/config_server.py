@@ -1,7 +1,9 @@
 """`[server]` and `[log]`: where the gateway listens, whom it believes, what it writes."""
 
 import ipaddress
+import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -51,7 +53,8 @@ class LogSection(Section):
     """One line per event, for people or for machines."""
     access: bool = False
     """One line per request: method, path, status, client, request id, key id, model, engines,
-    tokens, milliseconds by stage. Never any content."""
+    tokens, milliseconds by stage. Never any content. `/health` and `/ready` that are 200 have one
+    only at the level debug."""
 
 
 class TracesSection(Section):
@@ -66,9 +69,28 @@ class TracesSection(Section):
     @field_validator("endpoint")
     @classmethod
     def _refuse_no_address(cls, endpoint: str) -> str:
-        if endpoint and not endpoint.startswith(("http://", "https://")):
-            raise ValueError("an endpoint begins with http:// or https://")
+        if endpoint:
+            _refuse_what_no_collector_has(endpoint)
         return endpoint
+
+
+def _refuse_what_no_collector_has(endpoint: str) -> None:
+    """Raises: ValueError: nothing can be sent there; with a sentence."""
+    if not endpoint.startswith(("http://", "https://")):
+        raise ValueError("an endpoint begins with http:// or https://")
+    try:
+        parts = urlsplit(endpoint)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or port == 0 or re.search(r"[^!-~]", endpoint):
+        raise ValueError("an endpoint is an address such as http://127.0.0.1:4318/v1/traces")
+    if parts.username is not None:
+        raise ValueError("no name or password here; they stand in OTEL_EXPORTER_OTLP_HEADERS")
+    if parts.path in ("", "/"):
+        raise ValueError("an endpoint has a path, with most collectors /v1/traces")
+    if parts.fragment:
+        raise ValueError("an endpoint has no #")
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.quota import cpu_quota
+from gateway.quota import control_groups, cpu_quota, memory_limit_bytes
 
 _ASK_S = 5.0
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8mm")
@@ -27,11 +27,17 @@ class Machine:
     synchronised: bool | None
     """Whether the clock follows a time server; `None` = nobody says."""
     gpus: tuple[str, ...]
-    """Name and free memory of each."""
+    """Name, memory in MiB and driver of each, as nvidia-smi tells it."""
     kernels: str
     """Which of the instructions that matter here the CPU has."""
     secret_files: tuple[Path, ...] = ()
     """Files that the configuration reads keys from."""
+
+    @property
+    def gpu_bytes(self) -> tuple[int, ...]:
+        """Memory of each GPU that says how much it has."""
+        found = (re.search(r", (\d+) MiB", one) for one in self.gpus)
+        return tuple(int(one[1]) << 20 for one in found if one is not None)
 
     def lacks_for(self, kind: str) -> str:
         """What an engine of this kind lacks to use a GPU; empty = nothing."""
@@ -68,14 +74,8 @@ def _memory() -> int:
     table = Path("/proc/meminfo").read_text(encoding="ascii")
     found = re.search(r"^MemAvailable:\s+(\d+) kB", table, re.MULTILINE)
     left = int(found[1]) * 1024 if found else 0
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        try:
-            limit = (Path("/sys/fs/cgroup") / name).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        if limit.isdigit():
-            left = min(left, int(limit))
-    return left
+    limit = memory_limit_bytes(control_groups())
+    return left if limit is None else min(left, limit)
 
 
 def _synchronised() -> bool | None:
@@ -84,7 +84,7 @@ def _synchronised() -> bool | None:
 
 
 def _gpus() -> tuple[str, ...]:
-    fields = "--query-gpu=name,memory.free,driver_version"
+    fields = "--query-gpu=name,memory.total,driver_version"
     told = _told(("nvidia-smi", fields, "--format=csv,noheader"))
     return tuple(line.strip() for line in told.splitlines() if line.strip())
 

@@ -13,6 +13,7 @@ from gateway.proxies import Proxies
 _LOG = logging.getLogger("tiergate.access")
 
 _MAX_PATH_CHARS = 256
+_PROBES = ("/health", "/ready")
 
 
 class Teller(Protocol):
@@ -30,7 +31,7 @@ class Journal:
         self.metrics = metrics
         self._proxies = proxies
         self.access_log = False
-        """Whether each request has a line."""
+        """Whether each request has a line; that a probe found all well, only where debugging."""
         self.traces: Teller | None = None
 
     def end(self, scope: Scope, passage: Passage, status: int) -> None:
@@ -40,8 +41,10 @@ class Journal:
         if self.traces is not None:
             self.traces.tell(scope, passage, status, route)
         if self.access_log:
-            took_s = time.perf_counter() - passage.begun_s
-            _LOG.info("request", extra=self._line(scope, passage, status, took_s))
+            level = logging.DEBUG if status == 200 and route in _PROBES else logging.INFO
+            if _LOG.isEnabledFor(level):
+                took_s = time.perf_counter() - passage.begun_s
+                _LOG.log(level, "request", extra=self._line(scope, passage, status, took_s))
 
     def _line(
         self, scope: Scope, passage: Passage, status: int, took_s: float

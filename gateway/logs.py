@@ -20,16 +20,17 @@ _OWN = (
 
 
 def open_log(section: LogSection) -> None:
-    """Send this project's and uvicorn's events to standard error in the configured form."""
+    """Send events of this project, uvicorn and OpenTelemetry to standard error, as configured."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(section))
     level = section.level.upper()
-    for name in ("tiergate", "uvicorn"):
+    for name in ("tiergate", "uvicorn", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(level)
-    logging.getLogger("uvicorn").setLevel("WARNING" if section.level == "info" else level)
+    for name in ("uvicorn", "opentelemetry"):
+        logging.getLogger(name).setLevel("WARNING" if section.level == "info" else level)
 
 
 def _formatter(section: LogSection) -> logging.Formatter:

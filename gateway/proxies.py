@@ -78,5 +78,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    # A zone (`%eth0`) names an interface of whoever wrote it, and may be any text.
+    return address.ipv4_mapped or ipaddress.IPv6Address(int(address))

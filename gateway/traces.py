@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
     from opentelemetry.trace import Span, Tracer
 
+_EXPORT_S = 3
+"""How long a batch is tried; an ending gateway waits no longer for a collector."""
+
 _Times: TypeAlias = tuple[str, float, float]
 
 
@@ -90,7 +93,8 @@ def _stages(passage: Passage) -> Iterator[_Times]:
 def open_traces(
     settings: Settings, exporter: "SpanExporter | None" = None
 ) -> Iterator[Traces | None]:
-    """Where to tell of requests; `None` without an endpoint. What was told is sent on leaving.
+    """Where to tell of requests; `None` without an endpoint. On leaving, what was told is sent, or
+    given up where nobody takes it within seconds.
 
     `exporter` instead of the one for `traces.endpoint`.
 
@@ -118,7 +122,7 @@ def open_traces(
         shutdown_on_exit=False,
     )
     provider.add_span_processor(
-        BatchSpanProcessor(exporter or OTLPSpanExporter(endpoint=section.endpoint))
+        BatchSpanProcessor(exporter or OTLPSpanExporter(section.endpoint, timeout=_EXPORT_S))
     )
     try:
         yield Traces(provider.get_tracer("tiergate", __version__))

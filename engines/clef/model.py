@@ -66,6 +66,7 @@ def opened(
         torch.backends.cuda.enable_cudnn_sdp(enabled=False)
         torch.backends.cudnn.allow_tf32 = False  # what is read in fp32 is read to compare with
     dtype = torch.float32 if settings.precision == "fp32" else torch.bfloat16
+    _refuse_without_kernels(device, dtype)
     weights = Weights(checkpoint)
     refuse_if_too_small(checkpoint, settings, device, weights.bytes_of(weights.vision_names) // 2)
     try:
@@ -105,6 +106,24 @@ def _device(name: str) -> torch.device:
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise DeviceError(f"there is no {name}: {torch.cuda.device_count()} CUDA devices are here")
     return device
+
+
+def _refuse_without_kernels(device: torch.device, dtype: torch.dtype) -> None:
+    """Nothing if a CPU's kernels can be had: oneDNN writes their code as it runs.
+
+    Raises:
+        DeviceError: this process may not run what it wrote.
+    """
+    if device.type != "cpu":
+        return
+    states, kernel = torch.ones(1, 64, 2, dtype=dtype), torch.ones(64, 1, 2, dtype=dtype)
+    try:
+        torch.nn.functional.conv1d(states, kernel, groups=64)
+    except RuntimeError as error:
+        raise DeviceError(
+            f"kernels for the CPU cannot be made here ({error}); a service with this engine must "
+            "not have MemoryDenyWriteExecute"
+        ) from error
 
 
 def _loaded(

@@ -4,9 +4,10 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import closing
 
-from rich.table import Table
+from rich.padding import Padding
 
 from gateway.cli.drift import alarm_shown, date
 from gateway.cli.grammar import ALARM, OK, USAGE, Commands, add_config, add_json
@@ -14,6 +15,7 @@ from gateway.cli.logged import open_log
 from gateway.cli.screen import screen
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
+from gateway.ledger.decisions import Alarm
 from gateway.ledger.store import StoreError
 from gateway.wiring_ledger import NoLedger, open_store
 
@@ -45,13 +47,20 @@ def run(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print(json.dumps([alarm_shown(one) for one in found], ensure_ascii=False))
     else:
-        table = Table("alarm", "since", "kind", "engine", "what", "message", "cleared", box=None)
-        for one in found:
-            cleared = "" if one.cleared_s is None else date(one.cleared_s)
-            row = (one.kind, one.engine, one.what, one.message, cleared)
-            table.add_row(str(one.alarm_id), date(one.at_s), *row)
-        screen().print(table if found else "no alarm holds")
+        _show(found)
     return ALARM if any(one.cleared_s is None for one in found) else OK
+
+
+def _show(found: Sequence[Alarm]) -> None:
+    """Two lines or more for each alarm: what it is about, and its sentence."""
+    console = screen()
+    for one in found:
+        cleared = "" if one.cleared_s is None else f", cleared {date(one.cleared_s)}"
+        about = f"{one.kind} of {one.engine}: {one.what}"
+        console.print(f"{one.alarm_id}: {about}, since {date(one.at_s)}{cleared}")
+        console.print(Padding(one.message, (0, 0, 0, 4)))
+    if not found:
+        console.print("no alarm holds")
 
 
 def _clear(chosen: argparse.Namespace, settings: Settings) -> int:

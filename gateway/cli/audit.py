@@ -18,6 +18,9 @@ from policies.benefit import Benefit, sentence
 from policies.binomial import clopper_pearson
 from policies.pricing import NANOS
 
+_WENT_UP = ("answers", "changed", "fixed", "broken", "same", "p", "USD a fix")
+_KEPT = ("answers", "wrong", "disagreed")
+
 
 def add_to(commands: Commands) -> None:
     """Add the command's grammar."""
@@ -92,13 +95,14 @@ def _quoted(name: str, names: Mapping[str, str]) -> str:
 
 def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
     console = screen()
-    table = Table(box=None)
-    headings = ("", "up", "changed", "fixed", "broken", "same", "p", "USD a fix")
-    for heading in (*headings, "kept", "wrong", "disagreed"):
-        table.add_column(heading, overflow="fold", justify="left" if not heading else "right")
-    for one in found:
-        table.add_row(names.get(one.name, one.name), *_up(one.escalated), *_kept(one.kept))
-    console.print(table)
+    up = [one for one in found if one.escalated.escalated]
+    kept = [one for one in found if one.kept.kept]
+    if up:
+        rows = [(names.get(one.name, one.name), *_up(one.escalated)) for one in up]
+        console.print(_table(("went up", *_WENT_UP), rows), "")
+    if kept:
+        rows = [(names.get(one.name, one.name), *_kept(one.kept)) for one in kept]
+        console.print(_table(("kept", *_KEPT), rows), "")
     for one in found:
         if one.escalated.escalated:
             said = sentence(_quoted(one.name, names), one.escalated)
@@ -111,6 +115,17 @@ def _show(found: Sequence[Audited], names: Mapping[str, str]) -> None:
             )
     if not found:
         console.print("no decisions of a model with several engines in that time")
+
+
+def _table(headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Numbers stay whole on a narrow terminal; the name gives way."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _up(up: Benefit) -> tuple[str, ...]:

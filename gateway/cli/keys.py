@@ -117,14 +117,16 @@ def _list(chosen: argparse.Namespace) -> int:
     if chosen.json:
         print(json.dumps({"keys": listed}))
         return OK
-    table = Table("name", "id", "state", "scopes", "models", "limits", "expires")
-    for column in table.columns:
-        column.no_wrap = column.header in ("id", "expires")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name, id, end", "state", "scopes", "models", "limits"):
+        table.add_column(heading, no_wrap=heading in ("state", "scopes"))
     for one in listed:
         limits = [f"{name} {value}" for name, value in one["limits"].items() if value is not None]
-        models = "all" if one["models"] is None else " ".join(one["models"])
-        cells = (one["state"], " ".join(one["scopes"]), models, "\n".join(limits))
-        table.add_row(one["name"], one["id"], *cells, one["expires"] or "never")
+        ends = [one["expires"]] if one["expires"] else []
+        models = ["all"] if one["models"] is None else one["models"]
+        about = [one["name"], one["id"], *ends]
+        cells = (about, [one["state"]], one["scopes"], models, limits)
+        table.add_row(*("\n".join(lines) for lines in cells))
     print_whole(table)
     return OK
 

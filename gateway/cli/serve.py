@@ -14,9 +14,8 @@ from gateway.logs import open_log
 from gateway.serving import Outside, bind, serve
 from gateway.wiring_plans import refuse_unfit
 
-_EXAMPLE = """\
-tiergate is listening on {url}{auth}
-
+_GREETING = "tiergate is listening on {url}{auth}\n"
+_EXAMPLE = """
 Try it:
 
 curl -s {url}/v1/systemone \\
@@ -65,7 +64,8 @@ def run(chosen: argparse.Namespace) -> int:
     def greet(keyless: bool) -> None:
         header = "" if keyless else ' -H "Authorization: Bearer $KEY"'
         auth = " (no keys: loopback only)" if keyless else ""
-        print(_EXAMPLE.format(url=url, header=header, auth=auth), flush=True)
+        example = "" if settings.log.format == "json" else _EXAMPLE  # machines do not try it
+        print((_GREETING + example).format(url=url, header=header, auth=auth), flush=True)
 
     with (
         listener,

@@ -6,14 +6,14 @@ from typing import Any
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from gateway import issuing
 from gateway.admin import Action, Desk, admin_answer
 from gateway.dashboard.forms import Form
 from gateway.dashboard.house import House, Visitor, Work
 from gateway.dashboard.overview import Nearness, nearness
-from gateway.dashboard.rendering import HEADERS, PATH, segment
+from gateway.dashboard.rendering import PATH, elsewhere, segment
 from gateway.dashboard.visits import Notice
 from gateway.dashboard.wording import LIMITS
 from gateway.errors import Refusal, refusal
@@ -179,4 +179,4 @@ def _done(visitor: Visitor, name: str, notice: Notice) -> Response:
     """To the key's page, with something to tell there once."""
     if visitor.session is not None:
         visitor.session.notice = notice
-    return RedirectResponse(f"{PATH}/keys/{segment(name)}", 303, HEADERS)
+    return elsewhere(f"{PATH}/keys/{segment(name)}")

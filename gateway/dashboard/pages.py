@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from gateway.dashboard.forms import Form
 from gateway.dashboard.house import House, Visitor
 from gateway.dashboard.overview import NEAR, PERIODS, Asked, overview
-from gateway.dashboard.rendering import HEADERS, PATH
+from gateway.dashboard.rendering import PATH, elsewhere
 from gateway.dashboard.standing import standings
 from gateway.dashboard.visits import Notice
 from gateway.errors import refusal
@@ -113,7 +113,7 @@ async def clear(house: House, request: Request, visitor: Visitor, _: Form) -> Re
         services.vigil.obey()
     if visitor.session is not None:
         visitor.session.notice = Notice(f"The alarm about {cleared.engine} is cleared.")
-    return RedirectResponse(PATH, 303, HEADERS)
+    return elsewhere(PATH)
 
 
 def own(visitor: Visitor) -> str | None:

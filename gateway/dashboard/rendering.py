@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from gateway.dashboard.files import versions
 from gateway.dashboard.wording import LIMITS, REASONS
@@ -31,13 +31,19 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 """What a browser is told about everything under `/ui`."""
+_UNKEPT = {**HEADERS, "cache-control": "no-store"}
+"""For what is made for one visitor, and holds at this moment only."""
 
 
 async def page(name: str, status: int = 200, **context: Any) -> Response:
     """The template `name` with this context; made on a thread."""
     text = await asyncio.to_thread(rendered, name, context)
-    headers = {**HEADERS, "cache-control": "no-store"}
-    return Response(text, status, headers, media_type="text/html")
+    return Response(text, status, _UNKEPT, media_type="text/html")
+
+
+def elsewhere(path: str) -> Response:
+    """Has the browser get the page at `path`, and ask again the next time."""
+    return RedirectResponse(path, 303, _UNKEPT)
 
 
 def rendered(name: str, context: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
@@ -16,7 +16,7 @@ from gateway.dashboard import key_pages, pages, playground
 from gateway.dashboard.files import sent
 from gateway.dashboard.forms import Form, form_of
 from gateway.dashboard.house import COOKIE, House, Visitor, Work
-from gateway.dashboard.rendering import HEADERS, PATH, page
+from gateway.dashboard.rendering import HEADERS, PATH, elsewhere, page
 from gateway.dashboard.terms import PageTerms
 from gateway.dashboard.visits import Visits, stranger
 from gateway.errors import Refusal, refusal
@@ -130,7 +130,7 @@ def _refuse_strange_form(house: House, request: Request, cookie: str, form: Form
 async def _refused_stranger(house: House, request: Request, error: Refusal) -> Response:
     """The login page for who has to log in, or the reason why not."""
     if error.problem.kind in ("key_missing", "key_wrong") and request.method == "GET":
-        return RedirectResponse(PATH + "/login", 303, HEADERS)
+        return elsewhere(PATH + "/login")
     status, message = error.problem.status, error.problem.message
     return await page("refused.html", status, visitor=None, message=message, notice=None)
 
@@ -152,7 +152,7 @@ def _login_page(house: House) -> Callable[..., Any]:
             if error.problem.kind == "forbidden":
                 return await _refused_stranger(house, request, error)
             return await _asked_to_log_in(house, request)
-        return RedirectResponse(PATH, 303, HEADERS)
+        return elsewhere(PATH)
 
     return endpoint
 
@@ -189,7 +189,7 @@ def _login(house: House) -> Callable[..., Any]:
             found = error.problem
             return await _asked_to_log_in(house, request, found.message, found.status)
         house.visits.close(request.cookies.get(COOKIE, ""))
-        response = RedirectResponse(PATH, 303, HEADERS)
+        response = elsewhere(PATH)
         _keep(response, request, cookie)
         return response
 
@@ -212,7 +212,7 @@ def _opened(house: House, bearer: bytes, client: str) -> str:
 
 async def _logout(house: House, _: Request, visitor: Visitor, __: Form) -> Response:
     house.visits.close(visitor.cookie)
-    response = RedirectResponse(PATH + "/login", 303, HEADERS)
+    response = elsewhere(PATH + "/login")
     response.delete_cookie(COOKIE, path=PATH)
     return response
 

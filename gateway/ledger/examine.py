@@ -28,10 +28,29 @@ def examine(path: Path) -> Examined:
         StoreError: it cannot be read, or is no ledger.
     """
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as found:
+        with closing(_opened(path)) as found:
             (mode,) = found.execute("PRAGMA journal_mode").fetchone()
             (verdict,) = found.execute("PRAGMA quick_check(1)").fetchone()
             (latest_s,) = found.execute("SELECT max(at_s) FROM charges").fetchone()
     except sqlite3.Error as error:
         raise StoreError("it cannot be read, or is no ledger") from error
     return Examined(mode, verdict == "ok", latest_s)
+
+
+def last_digests(path: Path) -> dict[str, str]:
+    """Engine of a cascade → the digest of the weights that it answered with last.
+
+    Raises:
+        StoreError: the file cannot be read, or is no ledger of this version.
+    """
+    try:
+        with closing(_opened(path)) as found:
+            rows = found.execute("SELECT engine, digest FROM engines_seen ORDER BY last_s")
+            return dict(rows.fetchall())
+    except sqlite3.Error as error:
+        raise StoreError("it cannot be read, or is no ledger of this version") from error
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """For reading only. Raises: sqlite3.Error."""
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)

@@ -12,10 +12,11 @@ _BYTES = 8
 class ChangeSignal:
     """Shared by every process that has opened the same ledger."""
 
-    def __init__(self, path: str) -> None:
-        """Opens, or creates for its owner only, the file at `path`. Raises: OSError."""
-        handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    def __init__(self, ledger: str) -> None:
+        """Opens, or creates for the ledger's owner only, the file beside it. Raises: OSError."""
+        handle = os.open(f"{ledger}-keys", os.O_CREAT | os.O_RDWR, 0o600)
         try:
+            _give_to_owner_of(ledger, handle)
             if os.fstat(handle).st_size < _BYTES:
                 os.ftruncate(handle, _BYTES)
             self._map = mmap.mmap(handle, _BYTES)
@@ -34,3 +35,12 @@ class ChangeSignal:
     def close(self) -> None:
         """Let go of the file."""
         self._map.close()
+
+
+def _give_to_owner_of(ledger: str, handle: int) -> None:
+    """What root opens stays usable for the gateway, as with SQLite's own files. Raises: OSError."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return
+    owner, own = os.stat(ledger), os.fstat(handle)
+    if (owner.st_uid, owner.st_gid) != (own.st_uid, own.st_gid):
+        os.fchown(handle, owner.st_uid, owner.st_gid)

@@ -66,7 +66,7 @@ class SqliteStore(SqliteAlarms):
         """Raises: StoreError: see `connect`."""
         connection = connect(path, synchronous=synchronous)
         try:
-            super().__init__(connection, ChangeSignal(f"{path}-keys"))
+            super().__init__(connection, ChangeSignal(path))
         except OSError as error:
             connection.close()
             raise StoreError(f"the ledger cannot be opened: {_reason(error)}") from error

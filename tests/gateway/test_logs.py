@@ -14,7 +14,7 @@ from gateway.logs import open_log
 from gateway.routes import build_app
 from tests.gateway.conftest import ASK, Gateway, settings_of
 
-_LOGGERS = ("tiergate", "uvicorn")
+_LOGGERS = ("tiergate", "uvicorn", "opentelemetry")
 Lines = Callable[[], list[str]]
 
 
@@ -77,6 +77,22 @@ async def test_a_refused_request_says_what_for(gateway: Gateway, written: Lines)
     (line,) = (json.loads(one) for one in written())
     assert (line["status"], line["refused"]) == (400, "unknown_model")
     assert "model" not in line
+
+
+@pytest.mark.parametrize(("level", "paths"), [("info", []), ("debug", ["/health", "/ready"])])
+async def test_probes_that_find_all_well_are_logged_only_where_debugging(
+    gateway: Gateway, written: Lines, level: str, paths: list[str]
+) -> None:
+    log = LogSection.model_validate({"format": "json", "access": True, "level": level})
+    open_log(log)
+
+    with gateway(settings_of(log=log)) as client:
+        for path in ("/health", "/ready"):
+            assert (await client.get(path)).status_code == 200
+        await client.get("/nothing")
+
+    told = [json.loads(one) for one in written()]
+    assert [one["path"] for one in told if one["message"] == "request"] == [*paths, "/nothing"]
 
 
 async def test_for_people_it_is_one_line_of_text(gateway: Gateway, written: Lines) -> None:

@@ -29,6 +29,8 @@ def scope(peer: str | None, *forwarded: str) -> dict[str, Any]:
         (CADDY, ["203.0.113.9:4711"], "203.0.113.9"),
         (CADDY, ["[2001:db8::1]:4711"], "2001:db8::1"),
         (CADDY, ["2001:db8::1"], "2001:db8::1"),
+        (CADDY, ["fe80::1%eth0"], "fe80::1"),  # a zone may be any text
+        (CADDY, ["[fe80::1%a b=c]:4711"], "fe80::1"),
         (CADDY, ["203.0.113.9, nonsense"], CADDY),
         (CADDY, [""], CADDY),
         (CADDY, ["::ffff:203.0.113.9"], "203.0.113.9"),

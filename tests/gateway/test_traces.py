@@ -1,5 +1,7 @@
 """Requests as OpenTelemetry spans: in memory, and by OTLP to a collector on a socket."""
 
+import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra 'otel' is not installed")
 
@@ -153,3 +156,58 @@ def test_a_gateway_sends_its_spans_to_the_collector_before_it_ends(tmp_path: Pat
     assert names == [*STAGES, "POST /v1/systemone"]
     about = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert about["service.name"] == "tiergate"
+
+
+def test_a_collector_that_is_not_there_keeps_nobody_from_being_answered(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]  # nobody listens on it afterwards
+    config = f'{SCRIPTED}[traces]\nendpoint = "http://127.0.0.1:{port}/v1/traces"\n'
+    with running(config + '[log]\nformat = "json"\n', tmp_path) as gateway:
+        httpx.post(f"{gateway.url}/v1/systemone", json=ask()).raise_for_status()
+        log = gateway.log
+
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    assert any("export" in one["message"] for one in told)
+    assert {one["level"] for one in told} <= {"info", "warning", "error"}
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "127.0.0.1:4318/v1/traces",
+        "grpc://127.0.0.1:4317/v1/traces",
+        "http://",
+        "http:///v1/traces",
+        "http://:4318/v1/traces",
+        "http://[::1/v1/traces",
+        "http://collector:99999/v1/traces",
+        "http://collector:0/v1/traces",
+        "http://collector:port/v1/traces",
+        "http://the collector/v1/traces",
+        "http://collector/v1/traces\n",
+        "http://collector",
+        "http://collector:4318/",
+        "http://me:secret@collector/v1/traces",
+        "http://collector/v1/traces#top",
+    ],
+)
+def test_an_endpoint_that_cannot_work_is_refused_and_a_password_not_repeated(endpoint: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        TracesSection(endpoint=endpoint)
+
+    (error,) = refused.value.errors()
+    assert "endpoint" in error["msg"] or "OTEL_EXPORTER_OTLP_HEADERS" in error["msg"]
+    assert "secret" not in error["msg"]
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "",
+        "http://127.0.0.1:4318/v1/traces",
+        "https://[2001:db8::1]/v1/traces",
+        "https://collector.example/otlp/v1/traces?team=a",
+    ],
+)
+def test_an_endpoint_that_can_work_is_taken_as_it_is(endpoint: str) -> None:
+    assert TracesSection(endpoint=endpoint).endpoint == endpoint

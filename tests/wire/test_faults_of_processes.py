@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from .asks import raw
-from .serving import SCRIPTED, Address, process
+from .serving import SCRIPTED, Address, doomed, process
 from .sockets import line, posted
 
 _WORDS = 8
@@ -121,26 +121,15 @@ class Asker:
             assert self.answers.acquire(timeout=30), "it is not answered any more"
 
 
-@contextmanager
-def doomed(config: str, folder: Path) -> Iterator[Address]:
-    """A gateway that is killed within the block."""
-    folder.mkdir()
-    try:
-        with process(config, folder) as address:
-            yield address
-    except AssertionError as error:
-        if f"ended with -{signal.SIGKILL:d}" not in str(error):
-            raise
-
-
 def test_of_two_gateways_on_one_ledger_one_dies_and_the_other_goes_on(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
     config = ledger_config(ledger)
     key = new_key(tmp_path, config, "--tokens-per-day", "10000000")
     with process(config, tmp_path) as address, ThreadPoolExecutor(4) as pool:
         living = [Asker(address, key) for _ in range(2)]
-        with doomed(config, tmp_path / "doomed") as other:
-            dying = [Asker(other, key) for _ in range(2)]
+        (folder := tmp_path / "doomed").mkdir()
+        with doomed(config, folder) as other:
+            dying = [Asker(other.address, key) for _ in range(2)]
             asking = [pool.submit(one.ask_until_the_end) for one in (*dying, *living)]
             for one in (*dying, *living):
                 one.await_answers(3)

@@ -28,8 +28,10 @@ async def test_every_page_says_what_a_browser_may_do(gateway: Gateway, tmp_path:
         assert "unsafe" not in policy
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "same-origin"
-    for page in responses[3:-2]:
+    assert (responses[0].status_code, responses[2].status_code) == (303, 303)
+    for page in responses[:-2]:
         assert page.headers["cache-control"] == "no-store"
+    for page in responses[3:-2]:
         for inline in ("<script>", "<style", " style=", " onclick=", "javascript:"):
             assert inline not in page.text
         assert "://" not in page.text.replace("http://gateway", "")

@@ -1,6 +1,7 @@
 """The SQLite store: versions, transactions, and many who write at once."""
 
 import multiprocessing
+import os
 import sqlite3
 import threading
 import time
@@ -66,6 +67,21 @@ def total(path: str) -> int:
             0
         ]
         return found
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_opens_stays_the_owners(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    SqliteStore(str(path)).close()
+    os.chown(path, 4711, 4711)
+    Path(f"{path}-keys").unlink()
+
+    store = SqliteStore(str(path))
+    owners = {one.name: one.stat().st_uid for one in tmp_path.iterdir()}
+    store.close()
+
+    assert set(owners.values()) == {4711}
+    assert "ledger.db-keys" in owners
 
 
 def test_a_file_that_is_no_ledger_is_refused_without_its_path(tmp_path: Path) -> None:
