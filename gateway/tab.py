@@ -5,6 +5,9 @@ less than half of what it would for each alone. Until then all of what was held 
 """
 
 import asyncio
+import logging
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gateway.advance import Work
@@ -17,6 +20,8 @@ from gateway.ledger.store import Row
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
 from policies.limits import Amounts
+
+_LOG = logging.getLogger("tiergate")
 
 _MOST = 64
 """Answers worked out at a time: a fraction of a millisecond of the event loop."""
@@ -48,6 +53,16 @@ class _Used:
         self.nanos += row[15] or 0
 
 
+def _tell(waiting: Sequence[asyncio.Future[None]], group: asyncio.Future[None]) -> None:
+    """Everybody who waits, what has become of the group."""
+    error = None if group.cancelled() else group.exception()
+    for one in waiting:
+        if not one.done() and error is None:
+            one.set_result(None)
+        elif not one.done() and error is not None:
+            one.set_exception(error)
+
+
 class Tab:
     """Confined to the event loop."""
 
@@ -57,54 +72,71 @@ class Tab:
         self._rates = rates
         self._blocks = blocks
         self._entries: list[_Entry] = []
-        self._commit: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        """Who waits for the entries to be written."""
         writer.gather = self.settle
 
     def add(self, order: Order, work: Work, decision: Decision) -> None:
         """Written with the next group, at the latest after the writer's interval."""
-        self._entries.append(_Entry(order, work, decision))
-        if len(self._entries) >= _MOST:
-            self.settle()
         self._writer.remind()
-
-    def added(self, order: Order, work: Work, decision: Decision) -> asyncio.Future[None]:
-        """Written as soon as possible; done after the commit, or with a `StoreError`."""
-        commit = self._commit
-        if commit is None:
-            commit = self._commit = asyncio.get_running_loop().create_future()
         self._entries.append(_Entry(order, work, decision))
         if len(self._entries) >= _MOST:
             self.settle()
+
+    async def added(self, order: Order, work: Work, decision: Decision) -> None:
+        """Written as soon as possible; returns after the commit.
+
+        Raises:
+            StoreError: it cannot be written and is not going to be.
+        """
         self._writer.hurry()
-        return commit
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(written)
+        self._entries.append(_Entry(order, work, decision))
+        if len(self._entries) >= _MOST:
+            self.settle()
+        await written
 
     def settle(self) -> None:
         """Hand everything to the writer, and give back what was not used."""
-        while self._entries:
-            self._settle_day()
-        self._commit = None
+        entries, self._entries = self._entries, []
+        waiting, self._waiting = self._waiting, []
+        while entries:
+            group: asyncio.Future[None] | None = None
+            if waiting:
+                group = asyncio.get_running_loop().create_future()
+                group.add_done_callback(partial(_tell, waiting))
+            entries, waiting = self._settle_day(entries, group), []
 
-    def _settle_day(self) -> None:
-        """As `settle`, up to the first entry of another day."""
-        entries, terms = self._entries, self.terms
+    def _settle_day(
+        self, entries: list[_Entry], group: asyncio.Future[None] | None
+    ) -> list[_Entry]:
+        """Of the day of the first entry; those of other days."""
+        terms, windows = self.terms, self.terms.calendar.windows(entries[0].work.now_s)
         rows: list[Row] = []
-        windows = terms.calendar.windows(entries[0].work.now_s)
+        others: list[_Entry] = []
         used: dict[int, _Used] = {}
-        for order, work, decision in entries:
+        for entry in entries:
+            order, work, decision = entry
             if not windows.day_s <= work.now_s < windows.day_end_s:
-                break
+                others.append(entry)
+                continue
             risen = work.spending.risen if decision.routes else None
-            row = row_of(order, decision.steps, risen, terms, work.now_s)
+            try:
+                row = row_of(order, decision.steps, risen, terms, work.now_s)
+            except Exception as error:  # noqa: BLE001 - it must not take the others along
+                _LOG.error("an answer does not fit the ledger and is lost", exc_info=error)
+                continue
             rows.append(row)
             block = work.block
             place = id(order.caller if block is None else block)
             if place not in used:
                 used[place] = _Used(order, block)
             used[place].add(work, row)
-        self._entries = entries[len(rows) :]
-        self._writer.put(Rows(rows, windows.day_s), self._commit)
+        self._writer.put(Rows(rows, windows.day_s), group)
         for one in used.values():
             self._back(one)
+        return others
 
     def _back(self, used: _Used) -> None:
         if used.paced:

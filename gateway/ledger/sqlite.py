@@ -11,8 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import orjson
-
 from gateway.ledger.calendar import Windows
 from gateway.ledger.migrations import migrate, refuse_foreign, refuse_no_file
 from gateway.ledger.reports import UsageQuery, UsageRow
@@ -105,7 +103,7 @@ class SqliteStore(SqliteAlarms):
         self._change("DELETE FROM leases WHERE lease_id = ?", (lease_id,))
 
     def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
-        row = _row_of(charge)
+        row = charge.row
         with self._written():
             if text is None:
                 self._added.append(([row], day_s))
@@ -243,33 +241,6 @@ def _unusable() -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"the ledger cannot be used: {error}") from error
-
-
-def _row_of(charge: Charge) -> Row:
-    steps, tokens, busy_us = [], 0, 0
-    for step in charge.steps:
-        steps.append((step.engine, step.tokens, step.busy_us, step.nanos))
-        tokens += step.tokens
-        busy_us += step.busy_us
-    return (
-        charge.at_s,
-        charge.key_id,
-        charge.request_id,
-        charge.model_asked,
-        charge.model_served,
-        orjson.dumps(steps).decode(),
-        tokens,
-        busy_us,
-        charge.nouls,
-        charge.choices,
-        charge.scores,
-        charge.escalated,
-        orjson.dumps(dict(charge.reasons)).decode() if charge.reasons else None,
-        int(charge.cached),
-        charge.status,
-        charge.nanos,
-        charge.price_version,
-    )
 
 
 def _reason(error: OSError | sqlite3.Error) -> str:

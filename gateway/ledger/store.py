@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+import orjson
+
 from gateway.ledger.calendar import Windows
 from gateway.ledger.decisions import DecisionLog
 from gateway.ledger.reports import Reports
@@ -58,6 +60,17 @@ class ChargedStep(NamedTuple):
     """`None` = unpriced."""
 
 
+Row: TypeAlias = tuple[
+    float, str, str, str | None, str, str, int, int, int, int, int, int, str | None, int, int,
+    int | None, str | None,
+]  # fmt: skip
+"""A charge as the ledger keeps it.
+
+at_s, key_id, request_id, model_asked, model_served, steps as JSON, tokens, busy_us, nouls, choices,
+scores, escalated, reasons as JSON, cached, status, nanos, price_version.
+"""
+
+
 class Charge(NamedTuple):
     """One row of the ledger. A tuple: a frozen dataclass takes four times as long to make."""
 
@@ -90,16 +103,18 @@ class Charge(NamedTuple):
             tokens += step.tokens
         return tokens
 
-
-Row: TypeAlias = tuple[
-    float, str, str, str | None, str, str, int, int, int, int, int, int, str | None, int, int,
-    int | None, str | None,
-]  # fmt: skip
-"""A charge as the ledger keeps it.
-
-at_s, key_id, request_id, model_asked, model_served, steps as JSON, tokens, busy_us, nouls, choices,
-scores, escalated, reasons as JSON, cached, status, nanos, price_version.
-"""
+    @property
+    def row(self) -> Row:
+        """The same as the ledger keeps it."""
+        reasons = orjson.dumps(dict(self.reasons)).decode() if self.reasons else None
+        return (
+            *(self.at_s, self.key_id, self.request_id, self.model_asked, self.model_served),
+            orjson.dumps([tuple(step) for step in self.steps]).decode(),
+            self.tokens,
+            sum([step.busy_us for step in self.steps]),
+            *(self.nouls, self.choices, self.scores, self.escalated, reasons),
+            *(int(self.cached), self.status, self.nanos, self.price_version),
+        )
 
 
 class KeptText(NamedTuple):

@@ -17,11 +17,14 @@ from engines.contract import Asset, Choice, Engine, Facts, Inquiry, Noul, Questi
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.auth import Caller
-from gateway.bound import token_bound
+from gateway.bound import rough_bound, token_bound
 from gateway.charging import Order, Terms, bound_of
+from gateway.config import Settings
 from gateway.config_prices import PricesSection, TariffSection, engine_prices
+from gateway.dialects.systemone import decode
 from gateway.ledger.calendar import Calendar
 from gateway.plan import Plan, Tier
+from gateway.wiring_limits import ask_limits
 from policies.limits import Limits
 from tests.engines.clef.golden import tiny_engine as tiny_clef
 from tests.engines.laya.golden import tournament_engine
@@ -93,6 +96,59 @@ def test_texts_that_grow_on_their_way_into_the_model_are_in_its_bound(
     engine: Engine[Any], name: str
 ) -> None:
     assert read_tokens(engine, HARD[name]) <= token_bound(HARD[name], engine.facts.appetite)
+
+
+NUMBERS = ("1e15", "-1E5", "9", str(2**70), "null", "true", "[]", "{}")
+STRINGS = ('""', '"\\u0001"', '"\\n"', '"\U0001d160"', '"\\ud834\\udd60"', '"\u00e9"', '"word"')
+PARTS = st.sampled_from([*NUMBERS, *STRINGS])
+"""JSON whose tokens are many for its length."""
+SENT = st.lists(PARTS, min_size=1, max_size=30).map(lambda parts: f"[{','.join(parts)}]")
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> str:
+    """A question as it is sent."""
+    instructions = draw(SENT)
+    match draw(st.sampled_from(["noul", "choice", "score"])):
+        case "noul":
+            criteria = f'{{"true":{draw(SENT)},"false":{draw(SENT)}}}'
+        case "choice":
+            names = draw(st.lists(st.integers(0, 99), min_size=1, max_size=40, unique=True))
+            options = ",".join(f'"{name}":null' for name in names)
+            criteria = f"{{{options}}}"
+        case _:
+            levels = ",".join(draw(st.lists(st.just('""'), min_size=2, max_size=10)))
+            criteria = f"[{levels}]"
+            return f'{{"type":"score","instructions":{instructions},"criteria":{criteria}}}'
+    kind = "noul" if '"true"' in criteria[:8] else "choice"
+    return f'{{"type":"{kind}","instructions":{instructions},"criteria":{criteria}}}'
+
+
+@given(state=SENT, questions=st.lists(asked(), min_size=1, max_size=4), data=st.data())
+def test_the_rough_bound_is_never_below_the_exact_one(
+    state: str, questions: list[str], data: st.DataObject
+) -> None:
+    appetites = data.draw(
+        st.lists(
+            st.builds(Appetite, st.integers(0, 500), st.integers(0, 99), st.booleans()),
+            min_size=1,
+            max_size=2,
+        )
+    )
+    named = ",".join(f'"{LONGER * n}":{one}' for n, one in enumerate(questions, 1))
+    body = f'{{"state":{state},"questions":{{{named}}}}}'.encode()
+    inquiry = decode(body, None, ask_limits(Settings()))[1]
+    appetites = [replace(one, named=data.draw(st.booleans())) for one in appetites]
+
+    rough = rough_bound(appetites)
+
+    assert rough is not None
+    exact = sum(token_bound(inquiry, one) for one in appetites)
+    assert exact <= len(questions) * (rough.each + rough.byte * len(body))
+
+
+def test_there_is_no_rough_bound_where_options_are_read_in_groups() -> None:
+    assert rough_bound([Appetite(), Appetite(group=4)]) is None
 
 
 def test_images_are_held_for_as_long_as_a_prompt_may_be() -> None:

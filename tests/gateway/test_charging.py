@@ -2,17 +2,20 @@
 
 from datetime import date
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from engines.contract import Inquiry, Noul
+from engines.contract import Choice, Inquiry, Noul, Question, Score
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.auth import ANONYMOUS
-from gateway.charging import Ended, Order, Terms, charge_of
+from gateway.charging import Ended, Order, Terms, charge_of, row_of
 from gateway.config_prices import PricesSection, TariffSection, engine_prices
 from gateway.decide import decide
+from gateway.decision import Step
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge
 from gateway.memo import Memo
@@ -53,3 +56,43 @@ async def test_a_cached_answer_costs_what_the_configuration_says_and_is_counted_
 
     assert (first.tokens, first.nanos, first.cached) == (3, 150, False)
     assert (again.tokens, again.nanos, again.cached) == (tokens, tokens * 50, True)
+
+
+class Silent:
+    """A reader that is never asked."""
+
+    name = "e"
+
+    async def read(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+
+STEPS = st.builds(
+    Step,
+    st.sampled_from(["e", "e", "unpriced"]),
+    st.integers(0, 10**9),
+    st.one_of(st.just(0.0), st.floats(0, 1000)),
+)
+
+
+@given(
+    steps=st.lists(STEPS, min_size=1, max_size=3),
+    risen=st.dictionaries(st.sampled_from(["low_confidence", "long"]), st.integers(1, 9)),
+)
+def test_a_row_is_what_the_ledger_makes_of_the_charge(
+    steps: list[Step], risen: dict[str, int]
+) -> None:
+    questions: dict[str, Question] = {
+        "n": Noul("?"),
+        "c": Choice({"a": None}),
+        "s": Score(["x", "y"]),
+        "m": Noul(),
+    }
+    plan = Plan("m", (Tier(Silent()),))
+    order = Order(ANONYMOUS, "r", "alias", plan, Inquiry("s", questions), b"")
+    terms = Terms(Calendar(), PRICES, PRICES.version)
+
+    row = row_of(order, steps, risen, terms, NOW_S)
+    charge = charge_of(order, Ended(steps, 200, risen), terms, NOW_S)
+
+    assert row == charge.row

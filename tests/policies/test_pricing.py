@@ -103,3 +103,47 @@ def test_owning_breaks_even_where_the_hosted_bill_is_as_high() -> None:
     assert tokens == pytest.approx(0.79 * 24 / 0.09 * 1e6)
     assert hosted.cost(round(tokens or 0)) == pytest.approx(hour * 24)
     assert break_even_tokens(Tariff(0), hour, hours=24) is None
+
+
+@given(
+    tariffs=st.lists(
+        st.lists(
+            st.builds(Tariff, st.integers(0, 9), st.integers(0, 10**10), st.integers(0, 10**12)),
+            min_size=1,
+            max_size=3,
+            unique_by=lambda tariff: tariff.from_s,
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    tokens=st.lists(st.integers(0, 10**7), min_size=3, max_size=3),
+    times=st.integers(1, 9),
+    at_s=st.integers(9, 12),
+)
+def test_a_ceiling_is_never_below_the_tariffs(
+    tariffs: list[list[Tariff]], tokens: list[int], times: int, at_s: int
+) -> None:
+    names = [str(n) for n in range(len(tariffs))]
+    ordered = [sorted(each, key=lambda tariff: tariff.from_s) for each in tariffs]
+    prices = PriceList("USD", dict(zip(names, ordered, strict=True)))
+
+    ceiling = prices.ceiling(names, at_s, 8_000_000)
+
+    assert ceiling is not None
+    uses = [Use(name, n, 8_000_000 * times) for name, n in zip(names, tokens, strict=False)]
+    cost = prices.cost(uses, at_s)
+    assert cost is not None
+    assert cost <= ceiling.cost(sum(use.tokens for use in uses), times)
+
+
+def test_a_ceiling_holds_as_long_as_its_tariffs() -> None:
+    prices = PriceList("USD", {"a": (Tariff(10, 1), Tariff(20, 2)), "b": (Tariff(5, 7),)})
+
+    held = prices.ceiling(["a", "b"], 12, 0)
+
+    assert held is not None
+    assert (held.from_s, held.until_s, held.million_tokens) == (10, 20, 7)
+    assert prices.ceiling(["a", "b"], 7, 0) is None
+    later = prices.ceiling(["a", "b"], 20, 0)
+    assert later is not None
+    assert later.until_s == float("inf")

@@ -58,9 +58,7 @@ class Process:
 def took(process: Process, asked: Admission) -> Block | None:
     """The block that holds room for what is asked."""
     assert asked.claim is not None
-    return process.blocks.take(
-        asked.key_id, asked.claim.limits, asked.claim.amounts, asked.now_s
-    )
+    return process.blocks.take(asked.key_id, asked.claim.limits, asked.claim.amounts, asked.now_s)
 
 
 class Interleaved(RuleBasedStateMachine):
