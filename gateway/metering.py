@@ -78,6 +78,7 @@ class Metering:
                 return Served(joined, replayed=True)
         flight = self._flights.begin(order.caller.key_id, order.body, order.idempotency_key)
         outcome: Decision | Refusal | EngineError | None = None
+        self._tab.coming += 1
         try:
             served = await self._lead(order, sent_bytes, leashed, read)
             outcome = served.decision
@@ -85,6 +86,7 @@ class Metering:
             outcome = None if _is(error, "late") else error
             raise
         finally:
+            self._tab.coming -= 1
             self._flights.end(flight, outcome)
         return served
 

@@ -72,6 +72,8 @@ class Tab:
         self._rates = rates
         self._blocks = blocks
         self._entries: list[_Entry] = []
+        self.coming = 0
+        """Requests that are being answered, or wait here."""
         self._waiting: list[asyncio.Future[None]] = []
         """Who waits for the entries to be written."""
         writer.gather = self.settle
@@ -84,12 +86,15 @@ class Tab:
             self.settle()
 
     async def added(self, order: Order, work: Work, decision: Decision) -> None:
-        """Written as soon as possible; returns after the commit.
+        """Written as soon as nobody else is coming, or after a moment; returns after the commit.
 
         Raises:
             StoreError: it cannot be written and is not going to be.
         """
-        self._writer.hurry()
+        if len(self._waiting) + 1 < self.coming:
+            self._writer.linger()
+        else:
+            self._writer.hurry()
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(written)
         self._entries.append(_Entry(order, work, decision))

@@ -30,6 +30,8 @@ def _nothing() -> None:
     """There is no more."""
 
 
+_MOMENT_S = 0.001
+"""A commit of six rows takes as long as two of one, and one of sixteen as long as three."""
 _RETRY_S = 0.2
 _STUCK_S = 2.0
 """A group that takes longer, behind somebody else's lock or a dying disk, is as good as failed."""
@@ -55,6 +57,7 @@ class Writer:
         self._soon = False
         """Whether somebody waits for the next group."""
         self._later: asyncio.TimerHandle | None = None
+        self._moment: asyncio.TimerHandle | None = None
         self._overdue = False
         self._busy = False
         self._handed_s = 0.0
@@ -106,6 +109,23 @@ class Writer:
             self._loop = asyncio.get_running_loop()
             self._loop.call_soon(self._hand_over)
 
+    def linger(self) -> None:
+        """Somebody waits for the next group, and more is about to come: give it a moment.
+
+        Raises: StoreError: the ledger is closed.
+        """
+        if self._soon or self._moment is not None:
+            return
+        if self._closed:
+            raise StoreError("the ledger is closed")
+        self._loop = asyncio.get_running_loop()
+        self._moment = self._loop.call_later(_MOMENT_S, self._moment_over)
+
+    def _moment_over(self) -> None:
+        self._moment = None
+        self._soon = True
+        self._hand_over()
+
     def remind(self) -> None:
         """The next group is due after the interval."""
         if self._later is None:
@@ -136,9 +156,10 @@ class Writer:
             return
         self._busy, self._overdue = True, False
         self._handed_s = time.monotonic()
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
+        for timer in (self._later, self._moment):
+            if timer is not None:
+                timer.cancel()
+        self._later = self._moment = None
         group, self._outbox = self._outbox, []
         self._groups.put(group)
 
