@@ -229,8 +229,8 @@ class Ask:
             headers.get(b"idempotency-key") or None,
             headers.get(b"x-typesafe-retry-count", b"0") != b"0",
         )
-        decision, replayed = await services.metering.serve(order, leashed, read)
-        return Served(decision.by(formula), replayed)
+        served = await services.metering.serve(order, leashed, read)
+        return served if formula == "jev" else Served(served[0].by(formula), served[1])
 
     def _late(self) -> Refusal:
         books = self._services.books

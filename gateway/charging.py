@@ -129,8 +129,9 @@ def row_of(
         if step.seconds > 0:
             cached = 0
         nanos = None if nanos is None or cost is None else nanos + cost
+    caller, request_id, asked, plan, inquiry = order[:5]  # quicker than by its names
     nouls = choices = scores = 0
-    for question in order.inquiry.questions.values():
+    for question in inquiry.questions.values():
         kind = type(question)
         if kind is Noul:
             nouls += 1
@@ -140,10 +141,10 @@ def row_of(
             scores += 1
     return (
         at_s,
-        order.caller.key_id,
-        order.request_id,
-        order.asked,
-        order.plan.model,
+        caller.key_id,
+        request_id,
+        asked,
+        plan.model,
         orjson.dumps(said).decode(),
         tokens,
         busy_us,

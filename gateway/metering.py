@@ -69,19 +69,21 @@ class Metering:
                 whatever the leash raises.
             EngineError: as `read` raises it; what was read is charged.
         """
-        sent_bytes = len(order.body)
+        caller, _, _, _, _, body, once, retried = order  # quicker than its names
+        sent_bytes = len(body)
         if sent_bytes > _HASHED_HERE_BYTES:
-            order = order._replace(body=await asyncio.to_thread(digest, order.body))
-        if order.retried or order.idempotency_key is not None:
+            body = await asyncio.to_thread(digest, body)
+            order = order._replace(body=body)
+        if retried or once is not None:
             joined = await self._joined(order, leashed)
             if joined is not None:
                 return Served(joined, replayed=True)
-        flight = self._flights.begin(order.caller.key_id, order.body, order.idempotency_key)
+        flight = self._flights.begin(caller.key_id, body, once)
         outcome: Decision | Refusal | EngineError | None = None
         self._tab.coming += 1
         try:
             served = await self._lead(order, sent_bytes, leashed, read)
-            outcome = served.decision
+            outcome = served[0]
         except (Refusal, EngineError) as error:
             outcome = None if _is(error, "late") else error
             raise

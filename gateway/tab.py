@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 from gateway.advance import Work
 from gateway.charging import Order, Terms, row_of
@@ -27,10 +27,7 @@ _MOST = 64
 """Answers worked out at a time: a fraction of a millisecond of the event loop."""
 
 
-class _Entry(NamedTuple):
-    order: Order
-    work: Work
-    decision: Decision
+_Entry: TypeAlias = tuple[Order, Work, Decision]
 
 
 class _Used:
@@ -81,7 +78,7 @@ class Tab:
     def add(self, order: Order, work: Work, decision: Decision) -> None:
         """Written with the next group, at the latest after the writer's interval."""
         self._writer.remind()
-        self._entries.append(_Entry(order, work, decision))
+        self._entries.append((order, work, decision))
         if len(self._entries) >= _MOST:
             self.settle()
 
@@ -97,7 +94,7 @@ class Tab:
             self._writer.hurry()
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(written)
-        self._entries.append(_Entry(order, work, decision))
+        self._entries.append((order, work, decision))
         if len(self._entries) >= _MOST:
             self.settle()
         await written
@@ -117,7 +114,7 @@ class Tab:
         self, entries: list[_Entry], group: asyncio.Future[None] | None
     ) -> list[_Entry]:
         """Of the day of the first entry; those of other days."""
-        terms, windows = self.terms, self.terms.calendar.windows(entries[0].work.now_s)
+        terms, windows = self.terms, self.terms.calendar.windows(entries[0][1].now_s)
         rows: list[Row] = []
         others: list[_Entry] = []
         used: dict[int, _Used] = {}
