@@ -7,12 +7,14 @@ enough where there is plenty of room, and what was not needed comes back.
 import time
 from collections.abc import Callable
 
+from gateway.auth import Caller
 from gateway.charging import Order, Terms, bound_of
 from gateway.decision import Decision, Spending
 from gateway.errors import Refusal
 from gateway.ledger.blocks import Block, Blocks
 from gateway.ledger.budget import Admission, Claim
 from gateway.ledger.writer import Writer
+from gateway.plan import Plan
 from gateway.rates import Rates
 from policies.limits import NOTHING, Amounts
 from policies.pricing import Ceiling
@@ -95,7 +97,7 @@ class Advances:
             work.paced = tokens
         if not caller.budgeted:
             return not alone
-        if most and not alone and self._taken(order, most, work):
+        if most and not alone and self._taken(caller, plan, work, (most, len(inquiry.questions))):
             return True
         self.returned()
         if exact is None:
@@ -121,22 +123,24 @@ class Advances:
     def _bound(self, order: Order, now_s: float) -> Amounts:
         return bound_of(order, order.plan.readers, self._terms, now_s)
 
-    def _taken(self, order: Order, tokens: int, work: Work) -> bool:
-        """Take a rough bound, where there is room for it and nothing else to be counted."""
-        limits, readers, nanos = order.caller.limits, order.plan.readers, 0
+    def _taken(self, caller: Caller, plan: Plan, work: Work, most: tuple[int, int]) -> bool:
+        """Take a rough bound of tokens for so many questions, if there is room for it.
+
+        And nothing to be counted beside tokens and money.
+        """
+        limits, readers, now_s, nanos = caller.limits, plan.readers, work.now_s, 0
         if len(readers) > 1 and limits.counts_escalations:
             return False
-        now_s = work.now_s
-        if limits.counts_money:
+        if limits.nanos_per_day is not None or limits.nanos_per_month is not None:
             ceiling = self._ceilings.get(readers)
             if ceiling is None or not ceiling.from_s <= now_s < ceiling.until_s:
                 ceiling = self._ceiling(readers, now_s)
                 if ceiling is None:
                     return False
-            nanos = ceiling.cost(tokens, len(order.inquiry.questions))
-        work.taken = taken = Amounts(tokens, 0, nanos)
-        work.block = block = self.blocks.take(order.caller.key_id, limits, taken, now_s)
-        return block is not None
+            nanos = ceiling.cost(*most)
+        work.taken = taken = Amounts(most[0], 0, nanos)
+        work.block = self.blocks.take(caller.key_id, limits, taken, now_s)
+        return work.block is not None
 
     def _ceiling(self, readers: tuple[str, ...], now_s: float) -> Ceiling | None:
         longest_us = round(self._terms.longest_s * 1e6)

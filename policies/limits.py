@@ -105,7 +105,7 @@ def exhausted(
 def spare(limits: Limits, day: Amounts, month: Amounts, held: Amounts, wanted: Amounts) -> int:
     """How many times `wanted` may be held on top of itself, so that the next need not ask.
 
-    At most 1/64 of what is left, at most 256 times, and nothing (0) where that is less than 16
+    At most 1/64 of what is left, at most 4096 times, and nothing (0) where that is less than 16
     times: close to its end a budget is asked about each request.
     """
     times = _MOST_SPARE * _SPARE_SHARE
@@ -119,7 +119,7 @@ def spare(limits: Limits, day: Amounts, month: Amounts, held: Amounts, wanted: A
     return times if times >= _LEAST_SPARE else 0
 
 
-_SPARE_SHARE, _LEAST_SPARE, _MOST_SPARE = 64, 16, 256
+_SPARE_SHARE, _LEAST_SPARE, _MOST_SPARE = 64, 16, 4096
 
 
 class Pace(NamedTuple):

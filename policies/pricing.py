@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 NANOS = 10**9
 """Nanos in one unit of a currency."""
@@ -47,7 +46,8 @@ class Tariff:
         return (2 * over + under) // (2 * under)
 
 
-class Ceiling(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ceiling:
     """What several engines cost at most, for a while."""
 
     from_s: float
