@@ -9,6 +9,7 @@ from rich.table import Table
 from gateway.cli.grammar import FINDING, OK, Commands, add_config, add_json
 from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import Configuration, configuration_path, load
 from gateway.wiring_engines import open_lanes
@@ -76,7 +77,7 @@ def _show(configuration: Configuration, findings: list[str]) -> None:
     table = Table("setting", "value", "origin")
     for value in configuration.values():
         table.add_row(value.key, value.shown, value.origin)
-    console.print(table)
+    print_whole(table)
     for finding in findings:
         console.print(f"finding: {finding}")
     if not findings:

@@ -11,8 +11,8 @@ from rich.table import Table
 from engines.contract import Facts
 from gateway.cli.check import found as surprises
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_config, add_json
-from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import configuration_path, load
 from gateway.doctor import examined
@@ -77,4 +77,4 @@ def _show(listed: Sequence[Found]) -> None:
     table = Table("check", "", "")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
         table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
-    screen().print(table)
+    print_whole(table)

@@ -14,7 +14,7 @@ from engines.hub import HubError, Listing, Source, pulled, source_of
 from gateway.cli import engine_clef, engine_laya, engine_plan
 from gateway.cli.grammar import ENVIRONMENT, FINDING, OK, Commands, add_json
 from gateway.cli.importing import bar
-from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 
 _PINNED = ("laya", "laya-multilingual", "laya-typed-decisions", "clef-flash")
 
@@ -172,4 +172,4 @@ def _show(found: Sequence[Finding]) -> None:
     table = Table("check", "result", "detail")
     for one in found:
         table.add_row(one.check, one.status, one.detail)
-    screen().print(table)
+    print_whole(table)

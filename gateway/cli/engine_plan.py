@@ -12,6 +12,7 @@ from rich.table import Table
 
 from gateway.cli.grammar import FINDING, OK, Commands, add_json
 from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 from gateway.config_clef import ClefEngineSection
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _show(found: "list[Fit]", card_bytes: int, max_tokens: int) -> None:
     )
     console = screen()
     console.print(f"Clef-flash with prompts of up to {max_tokens:,} tokens; not measured on a GPU")
-    console.print(table)
+    print_whole(table)
     if not any(one.left_bytes >= 0 for one in found):
         console.print("nothing fits; try --tables host, --images 0, or fewer tokens")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 from gateway.fitting.told import promise_sentence, remarks
 from gateway.fitting.training import Fitted, Terms, TooFew
 
@@ -17,7 +18,7 @@ def show(found: Sequence[Fitted | TooFew], terms: Terms, folder: Path) -> None:
     table = Table("question", "examples", "right (95 %)", "constant", "ECE", "kept back", "right")
     for one in found:
         table.add_row(*_cells(one))
-    console.print(table)
+    print_whole(table)
     heads = [one for one in found if isinstance(one, Fitted)]
     for one in found:
         said = [f"no head: {one.why}"] if isinstance(one, TooFew) else _sentences(one, terms)

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from gateway.cli.grammar import ENVIRONMENT, OK, USAGE, Commands, add_config, add_json, add_url
 from gateway.cli.http import exchange, refusal_of
-from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
+from gateway.cli.whole import print_whole
 from gateway.config_file import configuration_path, load
 from gateway.wiring import cards
 from gateway.wiring_engines import open_lanes
@@ -41,7 +41,7 @@ def run(chosen: argparse.Namespace) -> int:
     table = Table("name", "description", "released")
     for one in listed:
         table.add_row(one["name"], one["description"], one["release_date"])
-    screen().print(table)
+    print_whole(table)
     return OK
 
 

@@ -12,6 +12,7 @@ from gateway.cli.calibrate_print import floors_table, tell_meaning
 from gateway.cli.grammar import ALARM, OK, Commands, add_config, add_json
 from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.policy_file import (
@@ -89,7 +90,7 @@ def _verify(chosen: argparse.Namespace, settings: Settings, policy: PolicyFile) 
         table = Table("engine", "promise", "why")
         for one in verdicts:
             table.add_row(one.engine, "holds" if one.why is None else "suspended", one.why or "")
-        screen().print(table)
+        print_whole(table)
     return ALARM if any(one.why is not None for one in verdicts) else OK
 
 

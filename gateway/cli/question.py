@@ -26,6 +26,7 @@ from gateway.cli.grammar import (
 from gateway.cli.http import encoded
 from gateway.cli.screen import screen
 from gateway.cli.waiting import told_when_slow
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.dialects import systemone
@@ -195,7 +196,7 @@ def _show(verdicts: Sequence[Verdict]) -> None:
         for reason, count in one.unread.items():
             table.add_row(one.question, one.engine, reason, str(count), "unread", "", "")
     console = screen()
-    console.print(table)
+    print_whole(table)
     for one in verdicts:
         for fault in one.faults:
             console.print(f"{one.question}, {one.engine}: {fault}", highlight=False)

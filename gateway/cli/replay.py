@@ -11,7 +11,7 @@ from rich.table import Table
 
 from gateway.cli.grammar import OK, Commands, probability
 from gateway.cli.logged import add_log, engine_costs, moment, open_log
-from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 from gateway.config import Settings
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.engine_costs import EngineCosts
@@ -136,7 +136,7 @@ def _show(model: str, before: Replayed, after: Replayed) -> None:
     table = Table("", "as logged", "replayed", title=model, box=None)
     for heading, said in _ROWS.items():
         table.add_row(heading, said(before), said(after))
-    screen().print(table)
+    print_whole(table)
 
 
 def _said(one: Estimate) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table
 from engines.contract import Json
 from gateway.cli.grammar import OK, Commands, add_config, add_json
 from gateway.cli.logged import moment, open_log
-from gateway.cli.screen import screen
+from gateway.cli.whole import print_whole
 from gateway.config_file import ConfigError, configuration_path, load
 from gateway.documents import json_tree
 from gateway.labelled import read_text
@@ -190,4 +190,4 @@ def _show(
             cells += [str(len(answers[n])), f"{own.threshold:.4f}"]
             cells += [f"{own.kept:.1%}", f"{own.kept_now:.1%}", f"{own.alike:.1%}"]
         table.add_row(*cells)
-    screen().print(table)
+    print_whole(table)

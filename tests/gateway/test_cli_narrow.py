@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import gateway.cli
 from gateway.cli import main
 from gateway.ledger.decisions import Alarm
 from gateway.ledger.sqlite import SqliteStore
@@ -84,3 +85,14 @@ def test_keys_have_their_ids_and_limits_whole(
         assert whole in listed
     for pattern in (r"^k_[0-9a-f]{10} ", r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 "):
         assert re.search(pattern, listed, re.MULTILINE)
+
+
+def test_every_command_prints_its_tables_whole() -> None:
+    """`ask` bends its bars to the width instead."""
+    folder = Path(gateway.cli.__file__).parent
+    others = [
+        path.name
+        for path in folder.glob("*.py")
+        if ".print(table" in path.read_text("utf-8") and path.name not in ("whole.py", "ask.py")
+    ]
+    assert others == []
