@@ -127,14 +127,12 @@ class SqliteStore(SqliteAlarms):
         sums: dict[tuple[str, int], list[int]] = {}
         for rows, day_s in added:
             every += rows
-            key_id = None
-            for row in rows:
-                if row[1] != key_id:
-                    key_id = row[1]
-                    found = sums.setdefault((key_id, day_s), [0, 0, 0])
-                found[0] += row[6]
-                found[1] += row[11]
-                found[2] += row[15] or 0
+            for key_id in {row[1] for row in rows}:
+                own = [row for row in rows if row[1] == key_id]
+                found = sums.setdefault((key_id, day_s), [0, 0, 0])
+                found[0] += sum([row[6] for row in own])
+                found[1] += sum([row[11] for row in own])
+                found[2] += sum([row[15] or 0 for row in own])
         for key, amounts in sums.items():
             self._change(_BALANCE, (*key, *amounts))
         for at in range(0, len(every), _MOST_ROWS):
