@@ -86,15 +86,12 @@ class Advances:
         alone, rough, most = once is not None, plan.rough, 0
         if rough is not None and not inquiry.assets:
             most = len(inquiry.questions) * (rough.each + rough.byte * sent_bytes)
-        tpm, exact = caller.limits.tpm, None
-        if tpm is not None:
-            tokens = most
-            if not 0 < most * _PLENTY <= tpm:
-                exact = self._bound(order, work.now_s)
-                tokens = exact.tokens
-                self.returned()  # near the limit every token counts
-            self._rates.take_tokens(caller, tokens, time.monotonic())
-            work.paced = tokens
+        exact = None
+        if caller.limits.tpm is not None and not self._paced(order, work, most):
+            self.returned()  # near the limit every token counts
+            exact = self._bound(order, work.now_s)
+            self._rates.take_tokens(caller, exact.tokens, time.monotonic())
+            work.paced = exact.tokens
         if not caller.budgeted:
             return not alone
         if most and not alone and self._taken(caller, plan, work, (most, len(inquiry.questions))):
@@ -109,6 +106,18 @@ class Advances:
         work.taken = exact
         work.block = self.blocks.take(caller.key_id, claim.limits, exact, work.now_s)
         return work.block is not None
+
+    def _paced(self, order: Order, work: Work, most: int) -> bool:
+        """Take a rough bound from the rate of tokens, if there is plenty of room for it."""
+        tpm = order.caller.limits.tpm
+        if tpm is None or not 0 < most * _PLENTY <= tpm:
+            return False
+        try:
+            self._rates.take_tokens(order.caller, most, time.monotonic())
+        except Refusal:  # it may still have room for an exact one
+            return False
+        work.paced = most
+        return True
 
     def back(self, order: Order, work: Work, tokens: int, nanos: int) -> tuple[int | None, Amounts]:
         """The work used this much: the lease that changes with it, and what that holds then."""
