@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from engines.contract import EngineError
@@ -22,7 +21,7 @@ from gateway.decision import Decision, Spending
 from gateway.errors import Kind, Problem, Refusal
 from gateway.flights import Flights, conflict, digest
 from gateway.kept_text import text_of
-from gateway.ledger.budget import Admission, Held, Idempotency, Settlement, settle
+from gateway.ledger.budget import Admission, Held, Idempotency, Settlement, Settling
 from gateway.ledger.store import Replay, StoreError
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
@@ -151,7 +150,7 @@ class Metering:
         if self._terms.durable:
             await self._settle(done)
         else:
-            self._writer.post(partial(settle, done=done))
+            self._writer.post(Settling(done))
         return Served(decision)
 
     async def _written(self, order: Order, work: Work, decision: Decision) -> None:
@@ -159,10 +158,6 @@ class Metering:
         try:
             await self._tab.added(order, work, decision)
         except StoreError as error:
-            risen = work.spending.risen if decision.routes else None
-            charge = charge_of(order, Ended(decision.steps, 503, risen), self._terms, work.now_s)
-            day_s = self._terms.calendar.windows(work.now_s).day_s
-            self._writer.post(partial(settle, done=Settlement(None, charge, day_s)))
             raise Refusal(unwritable()) from error
 
     async def _admit(self, order: Order, work: Work) -> Decision | None:
@@ -174,8 +169,10 @@ class Metering:
         asked = Admission(lease_id, key_id, work.now_s, self._terms.lease_s, work.claim, once)
         work.asked = asked  # from now on, also if nobody waits to be told
         found = await self._ask(asked)
-        if isinstance(found, Exhausted) and self._advances.blocks.retire(asked.key_id) is not None:
-            found = await self._ask(asked)
+        if isinstance(found, Exhausted):
+            self._tab.settle()  # what has been answered since holds no more than it took
+            if self._advances.blocks.retire(asked.key_id) is not None:
+                found = await self._ask(asked)
         while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
             if found.unit == "escalations":
                 work.spent = used_up(found, asked)
@@ -207,11 +204,8 @@ class Metering:
             Refusal: 503 when that fails; the charge is written as soon as it can be.
         """
         try:
-            await self._writer.submit(partial(settle, done=done))
+            await self._writer.submit(Settling(done))
         except StoreError as error:
-            charge = None if done.charge is None else done.charge._replace(status=503)
-            late = done._replace(charge=charge, answer=None)
-            self._writer.post(partial(settle, done=late))
             raise Refusal(unwritable()) from error
 
     def _give_up(self, order: Order, work: Work, error: BaseException) -> None:
@@ -219,7 +213,7 @@ class Metering:
         ended = Ended(work.spending.so_far(), status_of(error), work.spending.risen)
         done = self._settlement(order, work, ended)
         if done.charge is not None or done.lease_id is not None or work.asked is not None:
-            self._writer.post(partial(settle, done=done))
+            self._writer.post(Settling(done))
 
     def _settlement(self, order: Order, work: Work, ended: Ended) -> Settlement:
         """What the store is told at the end of the work; rates and blocks are told at once."""

@@ -14,8 +14,8 @@ from gateway.advance import Work
 from gateway.charging import Order, Terms, row_of
 from gateway.decision import Decision
 from gateway.ledger.blocks import Block, Blocks
-from gateway.ledger.budget import Settlement, settle
-from gateway.ledger.rows import Rows
+from gateway.ledger.budget import Settlement, Settling
+from gateway.ledger.rows import Day, Rows
 from gateway.ledger.store import Row
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
@@ -41,13 +41,16 @@ class _Used:
         self.requests = self.paced = self.taken = self.taken_nanos = self.tokens = self.nanos = 0
 
     def add(self, work: Work, row: Row) -> None:
+        self.ended(work)
+        self.tokens += row[6]
+        self.nanos += row[15] or 0
+
+    def ended(self, work: Work) -> None:
         taken, _, nanos = work.taken
         self.requests += 1
         self.paced += work.paced
         self.taken += taken
         self.taken_nanos += nanos
-        self.tokens += row[6]
-        self.nanos += row[15] or 0
 
 
 def _tell(waiting: Sequence[asyncio.Future[None]], group: asyncio.Future[None]) -> None:
@@ -86,7 +89,7 @@ class Tab:
         """Written as soon as nobody else is coming, or after a moment; returns after the commit.
 
         Raises:
-            StoreError: it cannot be written and is not going to be.
+            StoreError: it cannot be written now; the charge is, later, as of a refused request.
         """
         if len(self._waiting) + 1 < self.coming:
             self._writer.linger()
@@ -103,41 +106,47 @@ class Tab:
         """Hand everything to the writer, and give back what was not used."""
         entries, self._entries = self._entries, []
         waiting, self._waiting = self._waiting, []
+        if not entries:
+            return
+        group: asyncio.Future[None] | None = None
+        if waiting:
+            group = waiting[0].get_loop().create_future()
+            group.add_done_callback(partial(_tell, waiting))
+        days: list[Day] = []
+        used: dict[int, _Used] = {}
         while entries:
-            group: asyncio.Future[None] | None = None
-            if waiting:
-                group = asyncio.get_running_loop().create_future()
-                group.add_done_callback(partial(_tell, waiting))
-            entries, waiting = self._settle_day(entries, group), []
+            entries = self._add_day(entries, days, used)
+        self._writer.put(Rows(days), group)
+        for one in used.values():
+            self._back(one)
 
-    def _settle_day(
-        self, entries: list[_Entry], group: asyncio.Future[None] | None
+    def _add_day(
+        self, entries: list[_Entry], days: list[Day], used: dict[int, _Used]
     ) -> list[_Entry]:
-        """Of the day of the first entry; those of other days."""
-        terms, windows = self.terms, self.terms.calendar.windows(entries[0][1].now_s)
+        """Work out those of the day of the first entry; those of other days."""
+        terms, first = self.terms, entries[0]
+        windows = terms.calendar.windows(first[1].now_s)
         rows: list[Row] = []
         others: list[_Entry] = []
-        used: dict[int, _Used] = {}
         for entry in entries:
             order, work, decision = entry
-            if not windows.day_s <= work.now_s < windows.day_end_s:
+            if not windows.day_s <= work.now_s < windows.day_end_s and entry is not first:
                 others.append(entry)
                 continue
+            block = work.block
+            place = id(order.caller if block is None else block)
+            if place not in used:
+                used[place] = _Used(order, block)
             risen = work.spending.risen if decision.routes else None
             try:
                 row = row_of(order, decision.steps, risen, terms, work.now_s)
             except Exception as error:  # noqa: BLE001 - it must not take the others along
                 _LOG.error("an answer does not fit the ledger and is lost", exc_info=error)
+                used[place].ended(work)
                 continue
             rows.append(row)
-            block = work.block
-            place = id(order.caller if block is None else block)
-            if place not in used:
-                used[place] = _Used(order, block)
             used[place].add(work, row)
-        self._writer.put(Rows(rows, windows.day_s), group)
-        for one in used.values():
-            self._back(one)
+        days.append((rows, windows.day_s))
         return others
 
     def _back(self, used: _Used) -> None:
@@ -150,4 +159,4 @@ class Tab:
         left = self._blocks.back(block, taken, used.tokens, used.nanos, used.requests)
         if left is not None:
             lease = Settlement(None, lease_id=block.asked.lease_id, left=left)
-            self._writer.put(lambda store: settle(store, lease), None)
+            self._writer.put(Settling(lease), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.ledger.calendar import Windows
+from gateway.ledger.owed import Owed
 from gateway.ledger.store import Charge, KeptText, Replay, Store
 from policies.limits import NOTHING, Amounts, Exhausted, Limits, exhausted, spare
 
@@ -119,3 +120,21 @@ def settle(store: Store, done: Settlement) -> None:
         )
     if done.charge is not None:
         store.charge(done.charge, done.day_s, done.text)
+
+
+class Settling(Owed):
+    """Work for a writer: `settle`."""
+
+    def __init__(self, done: Settlement) -> None:
+        self._done = done
+
+    def __call__(self, store: Store) -> None:
+        """Settle it."""
+        settle(store, self._done)
+
+    def refused(self) -> "Settling":
+        """Without the answer; what was read for it costs the same."""
+        charge = self._done.charge
+        if charge is not None:
+            charge = charge._replace(status=503, cached=False)
+        return Settling(self._done._replace(charge=charge, answer=None))

@@ -1,7 +1,8 @@
 """One thread that writes: what was handed over while it was busy is committed together.
 
 Work is a function of the store. `submit` waits for the commit, `post` does not: posted work is
-committed with the next group, at the latest after the interval. An event loop hands over whole
+committed with the next group, at the latest after the interval. What is owed is kept for later even
+if somebody waits, so that it stands before whatever comes after it. An event loop hands over whole
 groups, one system call for each: waking a thread costs more than a row. Whoever has `gather` may
 put more work in a group just before it is handed over.
 """
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from gateway.ledger.owed import Owed
 from gateway.ledger.rows import Rows
 from gateway.ledger.store import Store, StoreError
 
@@ -81,7 +83,8 @@ class Writer:
         Cancelling stops the waiting, not the work.
 
         Raises:
-            StoreError: the store cannot be written; nothing of `work` was.
+            StoreError: the store cannot be written; nothing of `work` was. What is `Owed` is
+                tried again, as of somebody who was refused.
             Exception: whatever else `work` raises; nothing of it was written then.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -216,21 +219,40 @@ class Writer:
             return [error] * len(group)
         except Exception as error:  # noqa: BLE001 - one item must not end the ledger
             if len(group) > 1:
-                return [outcome for item in group for outcome in self._write([item])]
+                return self._write_each(group)
             work, waiting = group[0]
             if isinstance(work, Rows) and (parts := work.parts()):
                 found = self._write([(part, None) for part in parts])
-                return [next((one for one in found if isinstance(one, StoreError)), None)]
+                failed = [one for one in found if isinstance(one, StoreError)]
+                pairs = zip(parts, found, strict=True)
+                work.leave([part for part, one in pairs if isinstance(one, StoreError)])
+                return [failed[0] if failed else None]
             if waiting is None:
                 _LOG.error("an entry does not fit the ledger and is lost", exc_info=error)
             return [error]
         self._failing = False
         return outcomes
 
+    def _write_each(self, group: list[_Item]) -> list[Any]:
+        """As `_write`, each item alone; after a failure of the store nothing overtakes it."""
+        outcomes: list[Any] = []
+        for item in group:
+            if outcomes and isinstance(outcomes[-1], StoreError):
+                outcomes.append(outcomes[-1])
+            else:
+                outcomes += self._write([item])
+        return outcomes
+
     def _put_off(self, group: list[_Item], outcomes: list[Any]) -> list[_Item]:
-        """What nobody waits for and could not be written: it is tried again."""
-        pairs = zip(group, outcomes, strict=True)
-        kept = [item for item, out in pairs if item[1] is None and isinstance(out, StoreError)]
+        """What could not be written and nobody waits for, or is owed: it is tried again."""
+        kept: list[_Item] = []
+        for (work, waiting), outcome in zip(group, outcomes, strict=True):
+            if not isinstance(outcome, StoreError):
+                continue
+            if waiting is None:
+                kept.append((work, None))
+            elif isinstance(work, Owed):
+                kept.append((work.refused(), None))
         if len(kept) > _MAX_KEPT:
             _LOG.error("the ledger has too much to catch up: %d entries are lost", len(kept))
             return []

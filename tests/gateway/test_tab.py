@@ -116,7 +116,7 @@ async def test_whoever_leaves_while_waiting_takes_nobody_along(shop: Shop) -> No
     assert shop.rows("SELECT count(*) FROM charges") == [(2,)]
 
 
-async def test_what_cannot_be_written_is_told_to_all_who_wait_and_not_tried_again(
+async def test_what_cannot_be_written_is_told_to_all_who_wait_and_written_later_as_refused(
     shop: Shop,
 ) -> None:
     shop.broken = True
@@ -128,7 +128,22 @@ async def test_what_cannot_be_written_is_told_to_all_who_wait_and_not_tried_agai
     await shop.writer.submit(lambda _: None)
 
     assert {type(one) for one in found} == {StoreError}
-    assert shop.rows("SELECT count(*) FROM charges") == [(0,)]
+    kept = shop.rows("SELECT status, cached, count(*), sum(tokens) FROM charges GROUP BY 1, 2")
+    assert kept == [(503, 0, 70, 70)]
+    assert shop.rows("SELECT tokens FROM balances") == [(70,)]
+
+
+async def test_whoever_leaves_while_the_ledger_fails_has_paid_all_the_same(shop: Shop) -> None:
+    shop.broken = True
+    leaving = asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S), decided(4)))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(StoreError):
+        await shop.writer.submit(lambda _: None)
+    shop.broken = False
+    await shop.writer.submit(lambda _: None)
+
+    assert shop.rows("SELECT tokens FROM charges") == [(4,)]
 
 
 async def test_what_nobody_waits_for_is_tried_again(shop: Shop) -> None:
@@ -155,6 +170,26 @@ async def test_every_day_gets_its_own(shop: Shop) -> None:
 
     days = shop.rows("SELECT day_s, tokens FROM balances ORDER BY 1")
     assert days == [(midnight_s - 86_400, 101), (midnight_s, 1010)]
+
+
+async def test_a_moment_that_its_day_does_not_hold_is_written_all_the_same(shop: Shop) -> None:
+    shop.tab.terms = replace(shop.tab.terms, calendar=Calendar("America/St_Johns"))
+    again_s = 1_289_097_120.0  # 2010-11-06 23:02 for the second time, after the first midnight
+    assert shop.tab.terms.calendar.windows(again_s).day_end_s < again_s
+
+    await asyncio.gather(*[shop.tab.added(shop.order(), Work(again_s), decided(n)) for n in (1, 2)])
+
+    assert shop.rows("SELECT tokens FROM balances") == [(3,)]
+
+
+async def test_what_was_held_for_one_that_does_not_fit_comes_back(shop: Shop) -> None:
+    block = await shop.block(1000)
+    work = Work(NOW_S)
+    work.block, work.taken = shop.blocks.take("k", LIMITS, Amounts(600), NOW_S), Amounts(600)
+
+    await shop.tab.added(shop.order(), work, Decision("m", {}, (Step("e", 1, float("nan")),)))
+
+    assert block.in_flight() == Amounts(1)
 
 
 async def test_one_that_does_not_fit_is_lost_alone(
@@ -225,6 +260,20 @@ def test_a_tab_settles_before_its_writer_ends(tmp_path: Path) -> None:
 
     async def leave() -> None:
         shop.tab.add(shop.order(), Work(NOW_S), decided(5))
+
+    asyncio.run(leave())
+    shop.writer.close()
+
+    assert shop.rows("SELECT tokens FROM charges") == [(5,)]
+
+
+def test_a_writer_ends_without_a_loop_where_somebody_left_who_waited(tmp_path: Path) -> None:
+    shop = Shop(str(tmp_path / "ledger.db"))
+
+    async def leave() -> None:
+        shop.tab.coming = 2
+        asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S), decided(5)))  # noqa: RUF006
+        await asyncio.sleep(0)
 
     asyncio.run(leave())
     shop.writer.close()
