@@ -86,8 +86,9 @@ class Advances:
         alone, rough, most = once is not None, plan.rough, 0
         if rough is not None and not inquiry.assets:
             most = len(inquiry.questions) * (rough.each + rough.byte * sent_bytes)
-        exact = None
-        if caller.limits.tpm is not None and not self._paced(order, work, most):
+        exact, tpm = None, caller.limits.tpm
+        # Where a rough bound is refused there may still be room for an exact one.
+        if tpm is not None and not (0 < most * _PLENTY <= tpm and self._paced(caller, work, most)):
             self.returned()  # near the limit every token counts
             exact = self._bound(order, work.now_s)
             self._rates.take_tokens(caller, exact.tokens, time.monotonic())
@@ -107,16 +108,13 @@ class Advances:
         work.block = self.blocks.take(caller.key_id, claim.limits, exact, work.now_s)
         return work.block is not None
 
-    def _paced(self, order: Order, work: Work, most: int) -> bool:
-        """Take a rough bound from the rate of tokens, if there is plenty of room for it."""
-        tpm = order.caller.limits.tpm
-        if tpm is None or not 0 < most * _PLENTY <= tpm:
-            return False
+    def _paced(self, caller: Caller, work: Work, tokens: int) -> bool:
+        """Take so many from the rate of tokens, if there is room for them."""
         try:
-            self._rates.take_tokens(order.caller, most, time.monotonic())
-        except Refusal:  # it may still have room for an exact one
+            self._rates.take_tokens(caller, tokens, time.monotonic())
+        except Refusal:
             return False
-        work.paced = most
+        work.paced = tokens
         return True
 
     def back(self, order: Order, work: Work, tokens: int, nanos: int) -> tuple[int | None, Amounts]:

@@ -120,13 +120,14 @@ def row_of(
     said, tokens, busy_us, cached = [], 0, 0, 1
     nanos: int | None = 0
     for step in steps:
-        engine, read, spent_us = step.engine, step.tokens, round(step.seconds * 1e6)
+        engine, read, seconds = step.engine, step.tokens, step.seconds
+        spent_us = round(seconds * 1e6)
         tariff = terms.prices.tariff(engine, at_s)
         cost = None if tariff is None else tariff.cost(read, spent_us)
         said.append((engine, read, spent_us, cost))
         tokens += read
         busy_us += spent_us
-        if step.seconds > 0:
+        if seconds > 0:
             cached = 0
         nanos = None if nanos is None or cost is None else nanos + cost
     caller, request_id, asked, plan, inquiry = order[:5]  # quicker than by its names

@@ -41,7 +41,11 @@ class _Used:
         self.requests = self.paced = self.taken = self.taken_nanos = self.tokens = self.nanos = 0
 
     def add(self, work: Work, row: Row) -> None:
-        self.ended(work)
+        taken, _, nanos = work.taken
+        self.requests += 1
+        self.paced += work.paced
+        self.taken += taken
+        self.taken_nanos += nanos
         self.tokens += row[6]
         self.nanos += row[15] or 0
 
@@ -135,17 +139,17 @@ class Tab:
                 continue
             block = work.block
             place = id(order.caller if block is None else block)
-            if place not in used:
-                used[place] = _Used(order, block)
+            if (own := used.get(place)) is None:
+                own = used[place] = _Used(order, block)
             risen = work.spending.risen if decision.routes else None
             try:
                 row = row_of(order, decision.steps, risen, terms, work.now_s)
             except Exception as error:  # noqa: BLE001 - it must not take the others along
                 _LOG.error("an answer does not fit the ledger and is lost", exc_info=error)
-                used[place].ended(work)
+                own.ended(work)
                 continue
             rows.append(row)
-            used[place].add(work, row)
+            own.add(work, row)
         days.append((rows, windows.day_s))
         return others
 
