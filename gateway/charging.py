@@ -71,24 +71,10 @@ class Terms:
 
 def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
     """The row of the ledger for an order that was admitted at `at_s` and has ended so."""
-    steps = ended.steps
-    if len(steps) == 1:
-        one = _charged(steps[0], terms.prices, at_s)
-        nanos, busy = one.nanos, steps[0].seconds > 0
-        charged: tuple[ChargedStep, ...] = (one,)
-    else:
-        charged = tuple([_charged(step, terms.prices, at_s) for step in steps])
-        nanos = total([step.nanos for step in charged])
-        busy = any(step.seconds > 0 for step in steps)
-    nouls = choices = scores = 0
-    for question in order.inquiry.questions.values():
-        kind = type(question)
-        if kind is Noul:
-            nouls += 1
-        elif kind is Choice:
-            choices += 1
-        else:
-            scores += 1
+    charged = tuple(_charged(step, terms.prices, at_s) for step in ended.steps)
+    nanos = total([step.nanos for step in charged])
+    busy = any(step.seconds > 0 for step in ended.steps)
+    nouls, choices, scores = _kinds(order.inquiry)
     reasons, status = ended.reasons or None, ended.status
     return Charge(  # by position: names take twice as long
         at_s,
@@ -131,15 +117,7 @@ def row_of(
             cached = 0
         nanos = None if nanos is None or cost is None else nanos + cost
     caller, request_id, asked, plan, inquiry = order[:5]  # quicker than by its names
-    nouls = choices = scores = 0
-    for question in inquiry.questions.values():
-        kind = type(question)
-        if kind is Noul:
-            nouls += 1
-        elif kind is Choice:
-            choices += 1
-        else:
-            scores += 1
+    nouls, choices, scores = _kinds(inquiry)
     return (
         at_s,
         caller.key_id,
@@ -159,6 +137,13 @@ def row_of(
         nanos,
         None if nanos is None else terms.price_version,
     )
+
+
+def _kinds(inquiry: Inquiry) -> tuple[int, int, int]:
+    """How many yes/no questions, choices and scores there are."""
+    kinds = [type(question) for question in inquiry.questions.values()]
+    nouls, choices = kinds.count(Noul), kinds.count(Choice)
+    return nouls, choices, len(kinds) - nouls - choices
 
 
 def _charged(step: Step, prices: PriceList, at_s: float) -> ChargedStep:
