@@ -19,18 +19,9 @@ from gateway.ledger.sqlite import SqliteStore
 from gateway.wiring import new_services
 from gateway.wiring_ledger import open_books
 from tests.gateway.conftest import ASK, Gateway, bearer, ledger_settings
+from tests.gateway.test_keys import CONFIG
 
 PATH = "/v1/systemone"
-CONFIG = """
-default_model = "scripted-1"
-[ledger]
-path = "{path}"
-[engines.scripted]
-kind = "scripted"
-[models.scripted-1]
-engine = "scripted"
-aliases = ["jev-latest"]
-"""
 
 
 @pytest.fixture
