@@ -18,6 +18,7 @@ import uvicorn
 from engines.fleet import Fleet
 from engines.lane import Lane
 from gateway.app import Services
+from gateway.aside import work_aside
 from gateway.config import Settings
 from gateway.config_file import Configuration
 from gateway.dashboard.terms import page_terms
@@ -84,6 +85,7 @@ async def serve(
     Raises:
         CannotStart: an engine cannot be loaded, or has lost its device; nothing is served any more.
     """
+    work_aside()
     services, notifier = new_services(settings), Notifier()
     server = _Server(_uvicorn(settings, services), services, settings.server.leave_s)
     with server.told(), open_traces(settings) as traces, open_books(settings, services):

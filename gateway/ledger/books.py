@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TypeVar
 
+from gateway.aside import pool
 from gateway.ledger.store import Store, StoreError
 from gateway.ledger.writer import Writer
 
@@ -23,7 +23,7 @@ class Books:
         self.source = open_store()
         """For questions about keys that take microseconds, from the event loop."""
         self._reader_store = open_store()
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="ledger-reader")
+        self._reader = pool(1, "ledger-reader")
 
     async def read(self, work: Callable[[Store], T]) -> T:
         """What `work` finds, on a thread; it must not write.

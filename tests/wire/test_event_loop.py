@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from gateway.aside import pool
 from gateway.dialects import systemone
 
 from .asks import NOUL, ask, raw
@@ -144,6 +145,22 @@ def test_a_body_whose_values_would_hold_the_loop_is_refused_unparsed() -> None:
     assert refusal(response.content)["detail"][0]["type"] == "too_many_values"
     assert gateway.engine.reads == 0
     assert lag.longest_s < 1.5
+
+
+def test_however_many_bodies_are_taken_apart_at_once_no_thread_is_added() -> None:
+    body = raw(ask({"n": NOUL}, state="x" * 1_000_000))
+    with (
+        thread(Watched(max_tokens=None)) as gateway,
+        httpx.Client(base_url=gateway.url, timeout=60, trust_env=False) as client,
+        pool(12, "callers") as callers,
+    ):
+        before = {one.native_id for one in threading.enumerate()}
+        asked = [callers.submit(client.post, "/v1/systemone", content=body) for _ in range(36)]
+        statuses = {one.result().status_code for one in asked}
+        added = [one.name for one in threading.enumerate() if one.native_id not in before]
+
+    assert statuses == {200}
+    assert added == []
 
 
 def _alone_s(client: httpx.Client, body: bytes) -> float:
