@@ -107,7 +107,7 @@ class Lane:
         try:
             if self.closing:  # since the look above: it may stand behind the threads' last signal
                 raise Busy("the server is stopping", retry_after_s=1.0)
-            return await ticket.future
+            return await ticket
         finally:
             with self._lock:
                 ticket.leave(tally)

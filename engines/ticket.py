@@ -4,7 +4,7 @@ import asyncio
 import enum
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -34,9 +34,9 @@ class Ticket:
     """An inquiry, its pieces, its readings so far, and the caller who waits for them."""
 
     __slots__ = (
+        "_future",
         "ahead",
         "begun_tokens",
-        "future",
         "gone",
         "inquiry",
         "left",
@@ -50,7 +50,7 @@ class Ticket:
     def __init__(self, inquiry: Inquiry, loop: asyncio.AbstractEventLoop) -> None:
         self.inquiry = inquiry
         self.loop = loop
-        self.future: asyncio.Future[Readings] = loop.create_future()
+        self._future: asyncio.Future[Readings] | None = loop.create_future()
         self.ahead = False
         """Prepared for a batch that it is not in yet; guarded by the lane's lock."""
         self.begun_tokens = 0
@@ -66,9 +66,20 @@ class Ticket:
         self.readings: dict[str, Reading] = {}
         self.spent_s = 0.0
 
+    def __await__(self) -> Generator[Any, None, Readings]:
+        """Every question's reading. Raises: EngineError: what it was resolved with."""
+        if self._future is None:
+            raise RuntimeError("the ticket was left")
+        return self._future.__await__()
+
     def leave(self, tally: Tally | None) -> None:
-        """Nobody waits any more; what was read so far is added to the tally."""
+        """Nobody waits any more; what was read so far is added to the tally.
+
+        An exception knows the frames that it passed through, and these know the ticket: it must
+        not know the exception, or all of them wait for the garbage collector.
+        """
         self.gone = True
+        self._future = None
         if tally is not None:
             tally.tokens += self.begun_tokens
             tally.spent_s += self.spent_s
@@ -92,12 +103,12 @@ class Ticket:
             return
 
     def _deliver(self, outcome: Readings | EngineError) -> None:
-        if self.future.done():
+        if self._future is None or self._future.done():
             return
         if isinstance(outcome, EngineError):
-            self.future.set_exception(outcome)
+            self._future.set_exception(outcome)
         else:
-            self.future.set_result(outcome)
+            self._future.set_result(outcome)
 
 
 def fault_of(inquiry: Inquiry, readings: Readings) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from gateway.auth import Caller
 from gateway.charging import Order, Terms, bound_of
 from gateway.decision import Decision, Spending
-from gateway.errors import Refusal
+from gateway.errors import Problem, Refusal
 from gateway.ledger.blocks import Block, Blocks
 from gateway.ledger.budget import Admission, Claim
 from gateway.ledger.writer import Writer
@@ -56,7 +56,7 @@ class Work:
         """Where `taken` was taken from."""
         self.taken = NOTHING
         self.most_escalations: int | None = None
-        self.spent: Refusal | None = None  # for more questions going up than the budget has left
+        self.spent: Problem | None = None  # for more questions going up than the budget has left
         self.decision: Decision | None = None  # there is none yet
 
 

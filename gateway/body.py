@@ -151,7 +151,10 @@ async def _received(receive: Receive, max_bytes: int, share: Share) -> bytes:
         if not message.get("more_body", False):
             break
     if refused is not None:
-        raise refused
+        try:
+            raise refused
+        finally:
+            del refused  # it knows this frame, which must not know it: nobody would free them
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

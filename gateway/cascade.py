@@ -128,8 +128,8 @@ class Ascent:
             try:
                 return await self._one_read(tier, left)
             except Unreadable as error:
-                for name, own in _unfit(error, left).items():
-                    left.pop(name).leaves(own.reason.value)
+                for name, why in _unfit(error, left).items():
+                    left.pop(name).leaves(why)
         return {}
 
     async def _finish(self, pending: _Cases) -> None:
@@ -140,27 +140,30 @@ class Ascent:
             try:
                 readings = await self._one_read(self._tiers[at], left, last=True)
             except Unreadable as error:
-                unfit = {name: left.pop(name) for name in _unfit(error, left)}
-                self._make_do(unfit, error)
+                if not self._made_do({name: left.pop(name) for name in _unfit(error, left)}):
+                    raise
                 continue
-            except EngineError as error:
-                self._make_do(left, error)
+            except EngineError:
+                if not self._made_do(left):
+                    raise
                 return
             except TimeoutError:
-                late = Refusal(Problem("late", "The larger model did not answer in time."))
-                self._make_do(left, late)
+                if not self._made_do(left):
+                    late = "The larger model did not answer in time."
+                    raise Refusal(Problem("late", late)) from None
                 return
             for name, case in left.items():
                 self._look(at, case, readings[name])
             return
 
-    def _make_do(self, cases: _Cases, error: EngineError | Refusal) -> None:
-        """Give the answers there are, if the plan allows that and there are any."""
+    def _made_do(self, cases: _Cases) -> bool:
+        """Whether the answers there are may do: the plan allows that, and all have one."""
         allowed = self._plan.rules.on_unavailable == "small"
         if not allowed or any(case.answer is None for case in cases.values()):
-            raise error
+            return False
         for case in cases.values():
             case.kept = "large_unavailable"
+        return True
 
     async def _one_read(
         self, tier: Tier, cases: _Cases, *, last: bool = False
@@ -278,10 +281,10 @@ def _part(inquiry: Inquiry, cases: _Cases) -> Inquiry:
     return replace(inquiry, questions={name: case.question for name, case in cases.items()})
 
 
-def _unfit(error: Unreadable, asked: _Cases) -> dict[str, Unreadable]:
+def _unfit(error: Unreadable, asked: _Cases) -> dict[str, str]:
     """Question id → why, of those asked; all of them where the engine named none."""
-    named = {name: own for name, own in error.of_each.items() if name in asked}
-    return named or dict.fromkeys(asked, error)
+    named = {name: own.reason.value for name, own in error.of_each.items() if name in asked}
+    return named or dict.fromkeys(asked, error.reason.value)
 
 
 def _capped(most_share: float) -> Refusal:

@@ -35,7 +35,7 @@ class Leash:
         self._seconds = seconds
         self._late = late
         self._watched = watched
-        self._verdict: Exception | None = None
+        self._verdict: Callable[[], Exception] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     def __enter__(self) -> None:
@@ -55,19 +55,20 @@ class Leash:
         self._timer.cancel()
         if self._watcher is not None:
             self._watcher.cancel()
+            self._watcher = None  # what it was cancelled with knows its frames, and these know self
         if self._verdict is None or self._task is None:
             return
         others = self._task.uncancel()
         if kind is asyncio.CancelledError and not others:
-            raise self._verdict from None
+            raise self._verdict() from None
 
-    def _end(self, verdict: Exception) -> None:
+    def _end(self, verdict: Callable[[], Exception]) -> None:
         self._verdict = verdict
         if self._task is not None:
             self._task.cancel()
 
     def _end_late(self) -> None:
-        self._end(self._late())
+        self._end(self._late)
 
     def _watch(self) -> None:
         loop = asyncio.get_running_loop()
@@ -78,4 +79,4 @@ class Leash:
         if self._watched is not None:
             while (await self._watched())["type"] != "http.disconnect":
                 pass
-            self._end(CallerLeft())
+            self._end(CallerLeft)

@@ -89,6 +89,7 @@ class Metering:
         finally:
             self._tab.coming -= 1
             self._flights.end(flight, outcome)
+            outcome = None  # an exception knows this frame, which must not know it
         return served
 
     async def _joined(self, order: Order, leashed: Leashed) -> Decision | None:
@@ -105,7 +106,10 @@ class Metering:
             with leashed():
                 outcome = await flight
             if isinstance(outcome, Exception):
-                raise outcome
+                try:
+                    raise outcome
+                finally:
+                    del flight, outcome  # as in `serve`
             if outcome is not None:
                 return outcome
 
@@ -136,7 +140,7 @@ class Metering:
         except BaseException as error:
             self._give_up(order, work, error)
             if work.spent is not None and _is(error, "budget_exhausted"):
-                raise work.spent from error
+                raise Refusal(work.spent) from error
             raise
         if work.asked is None and decision.steps and not self._terms.text_bytes:
             if self._terms.durable:
@@ -175,7 +179,7 @@ class Metering:
                 found = await self._ask(asked)
         while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
             if found.unit == "escalations":
-                work.spent = used_up(found, asked)
+                work.spent = used_up(found, asked).problem
             asked, work.most_escalations = less
             work.asked, work.claim = asked, asked.claim
             found = await self._ask(asked)

@@ -210,10 +210,19 @@ def thread(
             **sections,
         }
     )
+    with (
+        mock.patch.object(wiring_engines, "open_engine", return_value=engine),
+        inside(settings) as (address, loop),
+    ):
+        yield Gateway(address, engine, loop)
+
+
+@contextmanager
+def inside(settings: Settings) -> Iterator[tuple[Address, asyncio.AbstractEventLoop]]:
+    """The gateway of these settings on a thread of the tests' own process, and its event loop."""
     servers: list[uvicorn.Server] = []
     ready: Future[asyncio.AbstractEventLoop] = Future()
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(wiring_engines, "open_engine", return_value=engine))
         stack.enter_context(mock.patch.object(serving, "_Server", _remembering(servers)))
         listener = serving.bind(settings)
         runner = threading.Thread(target=_run, args=(settings, listener, ready), daemon=True)
@@ -221,7 +230,7 @@ def thread(
         stack.callback(runner.join, _STOP_S)
         loop = ready.result(_START_S)
         stack.callback(lambda: setattr(servers[0], "should_exit", True))
-        yield Gateway(Address("127.0.0.1", listener.getsockname()[1]), engine, loop)
+        yield Address("127.0.0.1", listener.getsockname()[1]), loop
     assert not runner.is_alive(), "the gateway did not stop"
 
 
