@@ -231,7 +231,7 @@ class Unreadable(EngineError):
         max_tokens: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.of_each: Mapping[str, Unreadable] = {} if question is None else {question: self}
+        self.of_each: Mapping[str, Reason] = {} if question is None else {question: reason}
         """Question id → why, for every question that cannot be read; see `prepared_each`."""
         self.reason = reason
         self.question = question
@@ -249,16 +249,20 @@ def prepared_each(
         Unreadable: the first one's, with all in `of_each`, for whoever asks again without them.
     """
     pieces = []
-    refused: dict[str, Unreadable] = {}
+    first: Unreadable | None = None
+    refused: dict[str, Reason] = {}
     for name, question in questions.items():
         try:
             pieces.append(prepare(name, question))
         except Unreadable as error:
-            refused[name] = error
-    if refused:
-        first = next(iter(refused.values()))
+            first = first or error
+            refused[name] = error.reason
+    if first is not None:
         first.of_each = refused
-        raise first
+        try:
+            raise first
+        finally:
+            del first  # it knows this frame: if that knew it, what both hold would stay
     return pieces
 
 

@@ -283,7 +283,7 @@ def _part(inquiry: Inquiry, cases: _Cases) -> Inquiry:
 
 def _unfit(error: Unreadable, asked: _Cases) -> dict[str, str]:
     """Question id → why, of those asked; all of them where the engine named none."""
-    named = {name: own.reason.value for name, own in error.of_each.items() if name in asked}
+    named = {name: why.value for name, why in error.of_each.items() if name in asked}
     return named or dict.fromkeys(asked, error.reason.value)
 
 

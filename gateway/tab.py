@@ -104,7 +104,10 @@ class Tab:
         self._entries.append((order, work, decision))
         if len(self._entries) >= _MOST:
             self.settle()
-        await written
+        try:
+            await written
+        finally:
+            del written  # an exception in it knows this frame
 
     def settle(self) -> None:
         """Hand everything to the writer, and give back what was not used."""

@@ -98,11 +98,9 @@ class FittedEngine(Engine[_Piece]):
     def _known(self, questions: Mapping[str, Question]) -> dict[str, Head]:
         """Question id → its head, in the asker's order."""
         found = {name: self._heads.get(fingerprint(one)) for name, one in questions.items()}
-        unknown = {name: _unknown(name) for name, head in found.items() if head is None}
+        unknown = [name for name, head in found.items() if head is None]
         if unknown:
-            first = next(iter(unknown.values()))
-            first.of_each = unknown
-            raise first
+            raise _unknown(unknown)
         known = {name: head for name, head in found.items() if head is not None}
         for name, head in known.items():
             if len(head.bias) != label_count(questions[name]):
@@ -120,10 +118,12 @@ def digest_of(heads: Mapping[str, Head]) -> str:
     return hashlib.sha256(" ".join([DIGEST, *each]).encode()).hexdigest()
 
 
-def _unknown(name: str) -> Unreadable:
-    return Unreadable(
-        f"this model was not fitted to '{name}'; it reads exactly the questions that it was fitted "
-        "to, word for word",
+def _unknown(names: Sequence[str]) -> Unreadable:
+    error = Unreadable(
+        f"this model was not fitted to '{names[0]}'; it reads exactly the questions that it was "
+        "fitted to, word for word",
         reason=Reason.UNKNOWN_QUESTION,
-        question=name,
+        question=names[0],
     )
+    error.of_each = dict.fromkeys(names, Reason.UNKNOWN_QUESTION)
+    return error

@@ -87,8 +87,8 @@ async def _read(reader: Reader, inquiry: Inquiry, joint: bool) -> Mapping[str, R
         except Unreadable as error:
             out = {} if joint else dict(error.of_each)
             if not out:  # the inquiry as a whole
-                out = dict.fromkeys(inquiry.questions, error)
-            refused |= {name: Read((), refused=one.reason.value) for name, one in out.items()}
+                out = dict.fromkeys(inquiry.questions, error.reason)
+            refused |= {name: Read((), refused=why.value) for name, why in out.items()}
             kept = {name: q for name, q in inquiry.questions.items() if name not in refused}
             inquiry = replace(inquiry, questions=kept)
         else:

@@ -90,7 +90,10 @@ class Writer:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.put(work, future)
         self.hurry()
-        return await future
+        try:
+            return await future
+        finally:
+            del future  # an exception in it knows this frame
 
     def post(self, work: Work) -> None:
         """Have `work` done soon, in the order of posting; it is tried until the store allows it."""

@@ -1,6 +1,8 @@
 """The engine laws, for every engine. A new engine joins by one line in ENGINES."""
 
+import gc
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -185,9 +187,33 @@ def test_every_question_that_cannot_be_read_is_named_at_once(engine: Engine[Any]
         pytest.skip("this engine reads them all")
 
     assert set(refused) == {"long", "longer"}
-    assert all(error.reason is Reason.INSTRUCTIONS_CUT for error in refused.values())
+    assert set(refused.values()) == {Reason.INSTRUCTIONS_CUT}
     rest = {name: asked for name, asked in questions.items() if name not in refused}
     assert set(read(engine, Inquiry("a state", rest))) == set(rest)
+
+
+def test_a_refusal_is_freed_as_soon_as_nobody_has_it(engine: Engine[Any]) -> None:
+    long = "and another word " * 30_000
+    unreadable = [
+        Inquiry(long, {"one": Noul("Is it?")}),
+        Inquiry("a state", {"one": Noul("Is it?"), "two": Noul(long), "three": Noul(long)}),
+    ]
+    gc.disable()
+    try:
+        gone = [_refusal(engine, inquiry) for inquiry in unreadable]
+    finally:
+        gc.enable()
+
+    assert any(gone), "this engine reads them all"
+    assert [one for one in gone if one is not None and one() is not None] == []
+
+
+def _refusal(engine: Engine[Any], inquiry: Inquiry) -> "weakref.ref[Unreadable] | None":
+    try:
+        engine.prepare(inquiry)
+    except Unreadable as error:
+        return weakref.ref(error)
+    return None
 
 
 def test_a_change_at_the_very_end_of_a_long_state_is_seen(engine: Engine[Any]) -> None:

@@ -65,14 +65,15 @@ class Says:
         if self.error is not None:
             raise self.error
         refused = {
-            name: Unreadable("no", reason=self.unfit[str(one.instructions)], question=name)
+            name: self.unfit[str(one.instructions)]
             for name, one in inquiry.questions.items()
             if str(one.instructions) in self.unfit
         }
         if refused:
-            first = next(iter(refused.values()))
-            first.of_each = refused
-            raise first
+            first, reason = next(iter(refused.items()))
+            error = Unreadable("no", reason=reason, question=first)
+            error.of_each = refused
+            raise error
         return {name: self._reading(one) for name, one in inquiry.questions.items()}
 
     def _reading(self, question: Question) -> Reading:

@@ -23,6 +23,7 @@ from gateway.config import Settings
 from gateway.ledger.sqlite import SqliteStore
 
 from .asks import NOUL, ask, raw
+from .conftest import need
 from .serving import Address, inside
 from .sockets import exchange, line, posted
 
@@ -36,6 +37,7 @@ _SETTINGS: dict[str, Any] = {
     "cascade": {"default_floor": 0.999, "on_unavailable": "small"},
     "engines": {
         "sound": {"kind": "scripted", "max_tokens": 1_000, "max_waiting": 64},
+        "small": {"kind": "starter"},
         **{
             name: {"kind": "scripted", "faults": {fault: 1}, "max_waiting": 64, "workers": 4}
             for name, fault in _FAULTS.items()
@@ -48,6 +50,8 @@ _SETTINGS: dict[str, Any] = {
         "below": {"tiers": ["fails", "sound"]},
         "both": {"tiers": ["fails", "busy"]},
         "late": {"tiers": ["sound", "slow"]},
+        "small": {"engine": "small"},
+        "ladder": {"tiers": ["small", "sound"]},
     },
 }
 
@@ -79,6 +83,7 @@ class _House(NamedTuple):
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_House]:
+    need("starter")
     path = str(tmp_path_factory.mktemp("garbage") / "ledger.db")
     bearers = []
     with closing(SqliteStore(path)) as store:
@@ -157,6 +162,8 @@ _WORDS = "word " * 2_000
         (lambda house: house.of("below", state=_WORDS), 400),
         (lambda house: house.of("both"), 529),
         (lambda house: house.of("late"), 200),
+        (lambda house: house.of("small", state=_WORDS), 400),
+        (lambda house: house.of("ladder", state=_WORDS[:4_000]), 200),
         (lambda house: house.of("nobody"), 400),
         (lambda house: house.post(b"{"), 422),
         (lambda house: house.post(raw(ask({"n": {**NOUL, "type": "noun"}}))), 422),
@@ -180,6 +187,8 @@ _WORDS = "word " * 2_000
         "too long for all",
         "nothing at all",
         "too late above",
+        "too long for a real one",
+        "too long for the small one",
         "unknown model",
         "no JSON",
         "no question",
