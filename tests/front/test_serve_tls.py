@@ -42,13 +42,16 @@ def test_the_front_for_a_trial_answers_as_it_says_and_ends_with_its_gateway(
         stderr=subprocess.DEVNULL,
         text=True,
     ) as child:
-        assert child.stdout is not None
-        told = [child.stdout.readline() for _ in range(3)]
-        said = re.search(r"SSL_CERT_FILE=(\S+) TYPESAFE_BASE_URL=(\S+)", told[2])
-        assert said is not None
-        status = answered(Path(said[1]), said[2])
-        child.send_signal(signal.SIGINT)
-        assert child.wait(30) == 0
+        try:
+            assert child.stdout is not None
+            told = [child.stdout.readline() for _ in range(3)]
+            said = re.search(r"SSL_CERT_FILE=(\S+) TYPESAFE_BASE_URL=(\S+)", told[2])
+            assert said is not None
+            status = answered(Path(said[1]), said[2])
+            child.send_signal(signal.SIGINT)
+            assert child.wait(30) == 0
+        finally:
+            child.terminate()
 
     assert status == 200
     with pytest.raises(httpx2.ConnectError):
