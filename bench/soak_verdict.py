@@ -15,8 +15,8 @@ MAX_STARVED_P99_S = 5.0
 """Of `/health`, where others use so much of the machine that it shows little."""
 MAX_ANSWER_P99_S = 8.0
 """The gateway's own deadline."""
-MAX_GROWTH_SHARE = 0.05
-MAX_GROWTH_BYTES = 8 * 1024 * 1024
+MAX_GROWTH_SHARE = 0.03
+MAX_GROWTH_BYTES = 4 * 1024 * 1024
 """Of memory from the first laps after the warm-up to the last; the larger of the two counts."""
 _SAMPLE = 5
 _ANSWERED = """
