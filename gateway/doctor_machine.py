@@ -49,7 +49,7 @@ class Machine:
             return "" if torch.cuda.is_available() else "torch finds no usable CUDA device"
         if importlib.util.find_spec("onnxruntime") is None:
             return "onnxruntime is not installed; pip install 'tiergate[cuda]'"
-        import onnxruntime
+        from engines.runtime import onnxruntime
 
         if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             return ""

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import torch
-from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor
 
+from engines.runtime import onnxruntime
 from training.encoder import CrossEncoder
 
 INPUTS = ("ids", "positions", "blocks", "markers")
@@ -20,6 +19,8 @@ def export(model: CrossEncoder, folder: Path) -> Path:
     Inputs are int64[rows, width] thrice and int64[rows, options]; the output `logits` is
     float32[rows, options] without the cosine's share.
     """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
     folder.mkdir(parents=True, exist_ok=True)
     tokens = torch.zeros(2, 8, dtype=torch.int64)
     axes = {name: {0: "rows", 1: "width"} for name in INPUTS[:3]}

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from engines.laya.rows import Row
 from engines.laya.temperature import KIND_INDEX
 from engines.laya.tensors import CheckpointError
+from engines.runtime import onnxruntime as ort
 
 Device = Literal["cpu", "cuda"]
 Logits = NDArray[np.float32]

@@ -6,10 +6,10 @@ differently from the same row alone. By itself in its run it depends on itself o
 """
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from engines.contract import Broken
+from engines.runtime import onnxruntime
 
 Vector = NDArray[np.float32]
 """float32[384], length 1."""

@@ -257,7 +257,7 @@ def test_the_digest_changes_with_everything_that_changes_answers(
 def test_the_device_must_be_there_unless_falling_back_is_allowed(
     opens: Opens, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import onnxruntime
+    from engines.runtime import onnxruntime
 
     if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
         pytest.skip("there is a CUDA device here")

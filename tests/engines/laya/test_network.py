@@ -115,7 +115,7 @@ def test_int8_is_refused_on_a_gpu(copied: Path) -> None:
 
 @pytest.mark.gpu
 def test_a_gpu_answers_like_the_cpu(copied: Path) -> None:
-    import onnxruntime
+    from engines.runtime import onnxruntime
 
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
         pytest.skip("no CUDA device here")
