@@ -14,7 +14,7 @@ from gateway.passage import STAGES
 _OWN = (
     *("request_id", "method", "path", "status", "ms", "client", "key", "refused", "why", "model"),
     *("engine", "engines", "questions", "tokens", *(f"{stage}_ms" for stage in STAGES)),
-    *("config", "reloaded", "kept"),
+    *("config", "reloaded", "kept", "version", "for_s", "in_progress"),
 )
 """Fields of an event that are written, in this order; whatever else a record holds is not."""
 

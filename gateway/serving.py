@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import FrameType
 
 import uvicorn
 
 from engines.fleet import Fleet
 from engines.lane import Lane
+from gateway import __version__
 from gateway.app import Services
 from gateway.aside import work_aside
 from gateway.config import Settings
@@ -101,6 +103,7 @@ async def serve(
                     if outside.read is not None:
                         reloader = Reloader(outside.read, settings, services, lanes)
                         server.on_hangup = partial(_reload, reloader, notifier)
+                    _LOG.info("ready", extra={"version": __version__})
                     on_ready(services.ring.open)
                     notifier.ready()
                     await serving
@@ -108,6 +111,7 @@ async def serve(
         finally:
             server.should_exit = True
             await serving
+    _LOG.info("stopped")
 
 
 async def _reload(reloader: Reloader, notifier: Notifier) -> None:
@@ -180,6 +184,12 @@ class _Server(uvicorn.Server):
             for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop as uvicorn does, and say so the first time."""
+        if not self.should_exit:
+            _LOG.info("stopping", extra={"in_progress": len(self.server_state.tasks)})
+        super().handle_exit(sig, frame)
+
     def _leave(self) -> None:
         """The first time only say goodbye, the second time go at once.
 
@@ -190,6 +200,8 @@ class _Server(uvicorn.Server):
         self.config.encoded_headers.append(_LAST)  # what uvicorn's ticks put into every response
         self.server_state.default_headers = [*self.server_state.default_headers, _LAST]
         wait_s = 0.0 if again else self._leave_s
+        if wait_s:
+            _LOG.info("leaving", extra={"for_s": wait_s})
         asyncio.get_running_loop().call_later(wait_s, self.handle_exit, signal.SIGTERM, None)
 
     def _hang_up(self) -> None:

@@ -9,12 +9,14 @@ import uvloop
 from gateway.cli.grammar import Commands, add_config
 from gateway.cli.loading import loading_bar
 from gateway.config_file import Configuration, configuration_path, load
+from gateway.dashboard.rendering import PATH
 from gateway.descriptors import raise_descriptor_limit
 from gateway.logs import open_log
 from gateway.serving import Outside, bind, serve
 from gateway.wiring_plans import refuse_unfit
 
-_GREETING = "tiergate is listening on {url}{auth}\n"
+_GREETING = "tiergate is listening on {url}{auth}"
+_PAGE = "its page is {url}{page}"
 _EXAMPLE = """
 Try it:
 
@@ -64,8 +66,12 @@ def run(chosen: argparse.Namespace) -> int:
     def greet(keyless: bool) -> None:
         header = "" if keyless else ' -H "Authorization: Bearer $KEY"'
         auth = " (no keys: loopback only)" if keyless else ""
-        example = "" if settings.log.format == "json" else _EXAMPLE  # machines do not try it
-        print((_GREETING + example).format(url=url, header=header, auth=auth), flush=True)
+        lines = [_GREETING]
+        if settings.log.format != "json":  # machines neither look nor try
+            lines += [_PAGE] if settings.dashboard.enabled else []
+            lines.append(_EXAMPLE)
+        told = "\n".join(lines).format(url=url, header=header, auth=auth, page=PATH)
+        print(told, flush=True)
 
     with (
         listener,

@@ -158,6 +158,28 @@ def test_a_gateway_that_leaves_says_so_and_still_answers(tmp_path: Path) -> None
     assert ready.json()["status"] == "leaving"
     assert asked.status_code == 200
     assert asked.headers["connection"] == "close"
+    told = re.findall(r"\] (\w+)", gateway.log.read_text())
+    assert told == ["loading", "ready", "leaving", "stopping", "stopped"]
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ("", ["its page is {url}/ui", "", "Try it:"]),
+        ("[dashboard]\nenabled = false\n", ["", "Try it:"]),
+        ('[log]\nformat = "json"\n', []),
+    ],
+)
+def test_a_person_is_told_where_the_page_is_and_what_to_try(
+    tmp_path: Path, more: str, lines: list[str]
+) -> None:
+    with running(SCRIPTED + more, tmp_path) as gateway:
+        os.kill(gateway.pid, signal.SIGTERM)
+        assert gateway.child.stdout is not None
+        told = gateway.child.stdout.read().splitlines()
+
+    assert told[: len(lines)] == [line.format(url=gateway.url) for line in lines]
+    assert bool(told) is bool(lines)
 
 
 def test_a_service_manager_is_told_of_every_turn(tmp_path: Path) -> None:
