@@ -79,7 +79,8 @@ class Blocks:
     def take(self, key_id: str, limits: Limits, wanted: Amounts, now_s: float) -> Block | None:
         """The block that holds room for what is wanted; `None` = the store has to be asked.
 
-        Escalations are asked about each time.
+        Escalations are asked about each time. Money that is not limited is not held: what it cost
+        leaves less than nothing of it free.
         """
         block = self._blocks.get(key_id)
         if block is None:
@@ -88,7 +89,7 @@ class Blocks:
             self.retire(key_id)
             return None
         tokens, _, nanos = wanted
-        if tokens > block.tokens or nanos > block.nanos:
+        if tokens > block.tokens or (nanos and nanos > block.nanos):
             return None
         block.tokens -= tokens
         block.nanos -= nanos

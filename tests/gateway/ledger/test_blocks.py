@@ -235,6 +235,15 @@ def test_what_was_not_used_can_be_taken_again_and_what_was_used_cannot(process: 
     assert block.tokens == free - 4
 
 
+def test_where_money_is_not_limited_what_work_cost_keeps_nobody_out(process: Process) -> None:
+    block = begun(process)
+
+    process.blocks.back(block, Amounts(1), 1, 42)
+
+    assert took(process, asked_for(1)) is block
+    assert block.in_flight() == Amounts(1)
+
+
 def test_nobody_takes_what_could_expire_before_they_are_back(process: Process) -> None:
     begun(process)
     last_s = BEGIN_S + LEASE_S - 2 * LONGEST_S
