@@ -41,10 +41,13 @@ class Work:
         "spending",
         "spent",
         "taken",
+        "terms",
     )
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, terms: Terms) -> None:
         self.now_s = now_s
+        self.terms = terms
+        """As they are when it begins: whatever it is held for it is charged by."""
         self.spending = Spending()
         self.paced = 0
         """Tokens taken from the rate."""
@@ -90,7 +93,7 @@ class Advances:
         # Where a rough bound is refused there may still be room for an exact one.
         if tpm is not None and not (0 < most * _PLENTY <= tpm and self._paced(caller, work, most)):
             self.returned()  # near the limit every token counts
-            exact = self._bound(order, work.now_s)
+            exact = _bound(order, work)
             self._rates.take_tokens(caller, exact.tokens, time.monotonic())
             work.paced = exact.tokens
         if not caller.budgeted:
@@ -99,8 +102,8 @@ class Advances:
             return True
         self.returned()
         if exact is None:
-            exact = self._bound(order, work.now_s)
-        windows = self._terms.calendar.windows(work.now_s)
+            exact = _bound(order, work)
+        windows = work.terms.calendar.windows(work.now_s)
         work.claim = claim = Claim(caller.limits, exact, windows)
         if alone or exact.escalations:
             return False
@@ -127,9 +130,6 @@ class Advances:
             return (None, NOTHING) if left is None else (block.asked.lease_id, left)
         return (None, NOTHING) if work.asked is None else (work.asked.lease_id, NOTHING)
 
-    def _bound(self, order: Order, now_s: float) -> Amounts:
-        return bound_of(order, order.plan.readers, self._terms, now_s)
-
     def _taken(self, caller: Caller, plan: Plan, work: Work, most: tuple[int, int]) -> bool:
         """Take a rough bound of tokens for so many questions, if there is room for it.
 
@@ -155,3 +155,7 @@ class Advances:
         if found is not None:
             self._ceilings[readers] = found
         return found
+
+
+def _bound(order: Order, work: Work) -> Amounts:
+    return bound_of(order, order.plan.readers, work.terms, work.now_s)

@@ -55,7 +55,7 @@ class Metering:
         self._terms = terms
         self._flights = Flights()
         self._advances = Advances(writer, rates, terms)
-        self._tab = Tab(writer, rates, self._advances.blocks, terms)
+        self._tab = Tab(writer, rates, self._advances.blocks, terms.calendar)
         self._advances.returned = self._tab.settle
         # Not the system's: asking it gives the interpreter's lock away in every request.
         self._random = random.Random(secrets.randbits(128))
@@ -114,11 +114,9 @@ class Metering:
                 return outcome
 
     def reprice(self, prices: PriceList) -> None:
-        """Charge what ends from now on by these prices."""
-        self._tab.settle()
+        """Charge what begins from now on by these prices."""
         self._terms = replace(self._terms, prices=prices, price_version=prices.version)
         self._advances.reprice(self._terms)
-        self._tab.terms = self._terms
 
     def retire_idle(self) -> None:
         """Give up room in budgets that nobody needs at the moment."""
@@ -126,7 +124,7 @@ class Metering:
         self._advances.blocks.retire_idle(time.time())
 
     async def _lead(self, order: Order, sent_bytes: int, leashed: Leashed, read: Read) -> Served:
-        work = Work(time.time())
+        work = Work(time.time(), self._terms)
         try:
             with leashed():
                 if self._writer.failing:
@@ -177,7 +175,7 @@ class Metering:
             self._tab.settle()  # what has been answered since holds no more than it took
             if self._advances.blocks.retire(asked.key_id) is not None:
                 found = await self._ask(asked)
-        while isinstance(found, Exhausted) and (less := less_of(order, found, asked, self._terms)):
+        while isinstance(found, Exhausted) and (less := less_of(order, found, asked, work.terms)):
             if found.unit == "escalations":
                 work.spent = used_up(found, asked).problem
             asked, work.most_escalations = less
@@ -223,7 +221,7 @@ class Metering:
         """What the store is told at the end of the work; rates and blocks are told at once."""
         charge, tokens, nanos = None, 0, 0
         if ended.steps:
-            charge = charge_of(order, ended, self._terms, work.now_s)
+            charge = charge_of(order, ended, work.terms, work.now_s)
             tokens, nanos = charge.tokens, charge.nanos or 0
         lease_id, left = self._advances.back(order, work, tokens, nanos)
         day_s = self._terms.calendar.windows(work.now_s).day_s

@@ -11,10 +11,11 @@ from functools import partial
 from typing import TypeAlias
 
 from gateway.advance import Work
-from gateway.charging import Order, Terms, row_of
+from gateway.charging import Order, row_of
 from gateway.decision import Decision
 from gateway.ledger.blocks import Block, Blocks
 from gateway.ledger.budget import Settlement, Settling
+from gateway.ledger.calendar import Calendar
 from gateway.ledger.rows import Day, Rows
 from gateway.ledger.store import Row
 from gateway.ledger.writer import Writer
@@ -70,8 +71,8 @@ def _tell(waiting: Sequence[asyncio.Future[None]], group: asyncio.Future[None]) 
 class Tab:
     """Confined to the event loop."""
 
-    def __init__(self, writer: Writer, rates: Rates, blocks: Blocks, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, writer: Writer, rates: Rates, blocks: Blocks, calendar: Calendar) -> None:
+        self.calendar = calendar
         self._writer = writer
         self._rates = rates
         self._blocks = blocks
@@ -131,8 +132,8 @@ class Tab:
         self, entries: list[_Entry], days: list[Day], used: dict[int, _Used]
     ) -> list[_Entry]:
         """Work out those of the day of the first entry; those of other days."""
-        terms, first = self.terms, entries[0]
-        windows = terms.calendar.windows(first[1].now_s)
+        first = entries[0]
+        windows = self.calendar.windows(first[1].now_s)
         rows: list[Row] = []
         others: list[_Entry] = []
         for entry in entries:
@@ -146,7 +147,7 @@ class Tab:
                 own = used[place] = _Used(order, block)
             risen = work.spending.risen if decision.routes else None
             try:
-                row = row_of(order, decision.steps, risen, terms, work.now_s)
+                row = row_of(order, decision.steps, risen, work.terms, work.now_s)
             except Exception as error:  # noqa: BLE001 - it must not take the others along
                 _LOG.error("an answer does not fit the ledger and is lost", exc_info=error)
                 own.ended(work)

@@ -18,6 +18,7 @@ from policies.pricing import PriceList
 
 NOW_S = 1_796_000_000.0
 TPM = 1_000_000
+TERMS = Terms(Calendar(), PriceList("USD", {}), "none")
 CALLER = Caller("k", "k", limits=Limits(tpm=TPM))
 SENT_BYTES = 100
 
@@ -38,15 +39,14 @@ class Bench:
         still = SimpleNamespace(monotonic=lambda: 1000.0, time=lambda: NOW_S)
         monkeypatch.setattr("gateway.advance.time", still)
         self.rates = Rates()
-        terms = Terms(Calendar(), PriceList("USD", {}), "none")
-        self.advances = Advances(None, self.rates, terms)  # type: ignore[arg-type] # no budgets
+        self.advances = Advances(None, self.rates, TERMS)  # type: ignore[arg-type] # no budgets
         self.order = Order(
             CALLER, "r", None, Plan("m", (Tier(Silent()),)), Inquiry("s", {"q": Noul("?")}), b""
         )
 
     def taken(self) -> int:
         """Tokens taken from the rate for a request."""
-        work = Work(NOW_S)
+        work = Work(NOW_S, TERMS)
         self.advances.take(self.order, SENT_BYTES, work)
         return work.paced
 

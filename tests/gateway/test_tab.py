@@ -31,6 +31,7 @@ from tests.gateway.test_metering import PATH, words
 
 NOW_S = 1_796_000_000.0
 LIMITS = Limits(tpm=1000, tokens_per_day=10**9)
+TERMS = Terms(Calendar(), PriceList("USD", {}), "none")
 CALLER = Caller("k", "k", limits=LIMITS, budgeted=True)
 
 
@@ -52,8 +53,7 @@ class Shop:
         self.writer = Writer(self._store, interval_s=0.02)
         self.rates = Rates()
         self.blocks = Blocks(self.writer, 8.0)
-        terms = Terms(Calendar(), PriceList("USD", {}), "none")
-        self.tab = Tab(self.writer, self.rates, self.blocks, terms)
+        self.tab = Tab(self.writer, self.rates, self.blocks, TERMS.calendar)
         self.plan = Plan("m", (Tier(Silent()),))
 
     def _store(self) -> SqliteStore:
@@ -97,7 +97,7 @@ def decided(tokens: int) -> Decision:
 
 async def test_everyone_is_told_after_the_commit_of_his_own(shop: Shop) -> None:
     await asyncio.gather(
-        *[shop.tab.added(shop.order(n), Work(NOW_S), decided(n)) for n in range(200)]
+        *[shop.tab.added(shop.order(n), Work(NOW_S, TERMS), decided(n)) for n in range(200)]
     )
 
     assert shop.rows("SELECT count(*), sum(tokens) FROM charges") == [(200, sum(range(200)))]
@@ -106,7 +106,8 @@ async def test_everyone_is_told_after_the_commit_of_his_own(shop: Shop) -> None:
 
 async def test_whoever_leaves_while_waiting_takes_nobody_along(shop: Shop) -> None:
     leaving, staying = (
-        asyncio.create_task(shop.tab.added(shop.order(n), Work(NOW_S), decided(1))) for n in (1, 2)
+        asyncio.create_task(shop.tab.added(shop.order(n), Work(NOW_S, TERMS), decided(1)))
+        for n in (1, 2)
     )
     await asyncio.sleep(0)
     leaving.cancel()
@@ -121,7 +122,7 @@ async def test_what_cannot_be_written_is_told_to_all_who_wait_and_written_later_
 ) -> None:
     shop.broken = True
     found = await asyncio.gather(
-        *[shop.tab.added(shop.order(), Work(NOW_S), decided(1)) for _ in range(70)],
+        *[shop.tab.added(shop.order(), Work(NOW_S, TERMS), decided(1)) for _ in range(70)],
         return_exceptions=True,
     )
     shop.broken = False
@@ -135,7 +136,7 @@ async def test_what_cannot_be_written_is_told_to_all_who_wait_and_written_later_
 
 async def test_whoever_leaves_while_the_ledger_fails_has_paid_all_the_same(shop: Shop) -> None:
     shop.broken = True
-    leaving = asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S), decided(4)))
+    leaving = asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S, TERMS), decided(4)))
     await asyncio.sleep(0)
     leaving.cancel()
     with pytest.raises(StoreError):
@@ -148,7 +149,7 @@ async def test_whoever_leaves_while_the_ledger_fails_has_paid_all_the_same(shop:
 
 async def test_what_nobody_waits_for_is_tried_again(shop: Shop) -> None:
     shop.broken = True
-    shop.tab.add(shop.order(), Work(NOW_S), decided(3))
+    shop.tab.add(shop.order(), Work(NOW_S, TERMS), decided(3))
     with pytest.raises(StoreError):
         await shop.writer.submit(lambda _: None)
     shop.broken = False
@@ -163,7 +164,7 @@ async def test_every_day_gets_its_own(shop: Shop) -> None:
     times_s = [midnight_s - 1, midnight_s, midnight_s - 0.5, midnight_s + 1]
     await asyncio.gather(
         *[
-            shop.tab.added(shop.order(), Work(at_s), decided(10**n))
+            shop.tab.added(shop.order(), Work(at_s, TERMS), decided(10**n))
             for n, at_s in enumerate(times_s)
         ]
     )
@@ -173,18 +174,20 @@ async def test_every_day_gets_its_own(shop: Shop) -> None:
 
 
 async def test_a_moment_that_its_day_does_not_hold_is_written_all_the_same(shop: Shop) -> None:
-    shop.tab.terms = replace(shop.tab.terms, calendar=Calendar("America/St_Johns"))
+    shop.tab.calendar = Calendar("America/St_Johns")
     again_s = 1_289_097_120.0  # 2010-11-06 23:02 for the second time, after the first midnight
-    assert shop.tab.terms.calendar.windows(again_s).day_end_s < again_s
+    assert shop.tab.calendar.windows(again_s).day_end_s < again_s
 
-    await asyncio.gather(*[shop.tab.added(shop.order(), Work(again_s), decided(n)) for n in (1, 2)])
+    await asyncio.gather(
+        *[shop.tab.added(shop.order(), Work(again_s, TERMS), decided(n)) for n in (1, 2)]
+    )
 
     assert shop.rows("SELECT tokens FROM balances") == [(3,)]
 
 
 async def test_what_was_held_for_one_that_does_not_fit_comes_back(shop: Shop) -> None:
     block = await shop.block(1000)
-    work = Work(NOW_S)
+    work = Work(NOW_S, TERMS)
     work.block, work.taken = shop.blocks.take("k", LIMITS, Amounts(600), NOW_S), Amounts(600)
 
     await shop.tab.added(shop.order(), work, Decision("m", {}, (Step("e", 1, float("nan")),)))
@@ -198,7 +201,7 @@ async def test_one_that_does_not_fit_is_lost_alone(
     wrong = [decided(-1), Decision("m", {}, (Step("e", 1, float("nan")),))]
     await asyncio.gather(
         *[
-            shop.tab.added(shop.order(), Work(NOW_S), decision)
+            shop.tab.added(shop.order(), Work(NOW_S, TERMS), decision)
             for decision in (decided(1), *wrong, decided(2))
         ]
     )
@@ -212,7 +215,7 @@ async def test_what_was_not_used_comes_back(shop: Shop) -> None:
     block = await shop.block(1000)
     taken = shop.blocks.take("k", LIMITS, Amounts(600), NOW_S)
     shop.rates.take_tokens(CALLER, 900, 0.0)
-    work = Work(NOW_S)
+    work = Work(NOW_S, TERMS)
     work.block, work.taken, work.paced = taken, Amounts(600), 900
 
     shop.tab.add(shop.order(), work, decided(100))
@@ -226,7 +229,7 @@ async def test_what_was_not_used_comes_back(shop: Shop) -> None:
 
 async def test_a_retired_block_holds_what_is_still_in_flight(shop: Shop) -> None:
     block = await shop.block(1000)
-    work = Work(NOW_S)
+    work = Work(NOW_S, TERMS)
     work.block, work.taken = shop.blocks.take("k", LIMITS, Amounts(600), NOW_S), Amounts(600)
     shop.blocks.retire("k")
     await shop.tab.added(shop.order(), work, decided(100))
@@ -259,7 +262,7 @@ def test_a_tab_settles_before_its_writer_ends(tmp_path: Path) -> None:
     shop = Shop(str(tmp_path / "ledger.db"))
 
     async def leave() -> None:
-        shop.tab.add(shop.order(), Work(NOW_S), decided(5))
+        shop.tab.add(shop.order(), Work(NOW_S, TERMS), decided(5))
 
     asyncio.run(leave())
     shop.writer.close()
@@ -272,7 +275,7 @@ def test_a_writer_ends_without_a_loop_where_somebody_left_who_waited(tmp_path: P
 
     async def leave() -> None:
         shop.tab.coming = 2
-        asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S), decided(5)))  # noqa: RUF006
+        asyncio.create_task(shop.tab.added(shop.order(), Work(NOW_S, TERMS), decided(5)))  # noqa: RUF006
         await asyncio.sleep(0)
 
     asyncio.run(leave())
