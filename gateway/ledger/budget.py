@@ -134,7 +134,9 @@ class Settling(Owed):
 
     def refused(self) -> "Settling":
         """Without the answer; what was read for it costs the same."""
-        charge = self._done.charge
+        charge, text = self._done.charge, self._done.text
         if charge is not None:
             charge = charge._replace(status=503, cached=False)
-        return Settling(self._done._replace(charge=charge, answer=None))
+        if text is not None:
+            text = text._replace(answered=None)
+        return Settling(self._done._replace(charge=charge, answer=None, text=text))

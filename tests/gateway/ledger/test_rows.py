@@ -13,7 +13,7 @@ from gateway.ledger.budget import Idempotency, Settlement, Settling, admit
 from gateway.ledger.calendar import Calendar
 from gateway.ledger.rows import Rows
 from gateway.ledger.sqlite import SqliteStore
-from gateway.ledger.store import Charge, ChargedStep, StoreError, Unfit
+from gateway.ledger.store import Charge, ChargedStep, KeptText, StoreError, Unfit
 from gateway.ledger.writer import Writer
 from policies.limits import Amounts
 
@@ -109,6 +109,17 @@ async def test_an_answer_that_nobody_got_is_not_replayed(path: str) -> None:
 
     assert found(path, "SELECT * FROM replays") == []
     assert found(path, "SELECT status, cached, tokens FROM charges") == [(503, 0, 5)]
+
+
+async def test_an_answer_that_nobody_got_is_not_kept_as_text(path: str) -> None:
+    writer = Writer(lambda: Failing(path, [1]), interval_s=60.0)
+    text = KeptText("asked", "answered", cut=False)
+    with pytest.raises(StoreError):
+        await writer.submit(Settling(Settlement(None, charge(5), DAY_S, text=text)))
+    await writer.submit(lambda _: None)
+    writer.close()
+
+    assert found(path, "SELECT status, asked, answered FROM kept_texts") == [(503, "asked", None)]
 
 
 async def test_a_row_that_does_not_fit_is_told_to_whoever_waits_for_it_alone(path: str) -> None:
