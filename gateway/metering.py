@@ -123,6 +123,11 @@ class Metering:
         self._tab.settle()
         self._advances.blocks.retire_idle(time.time())
 
+    def close(self) -> None:
+        """Give up all the room there is, before the writer ends."""
+        self._tab.settle()
+        self._advances.blocks.close()
+
     async def _lead(self, order: Order, sent_bytes: int, leashed: Leashed, read: Read) -> Served:
         work = Work(time.time(), self._terms)
         try:

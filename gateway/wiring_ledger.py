@@ -85,6 +85,8 @@ def open_books(settings: Settings, services: Services) -> Iterator[None]:
         services.unpriced = prices.unpriced(list(settings.engines), time.time())
         yield
     finally:
+        if services.metering is not None:
+            services.metering.close()
         services.metering = services.books = services.calendar = None
         books.close()
 

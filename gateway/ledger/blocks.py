@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gateway.ledger.budget import Admission, Held
 from gateway.ledger.store import Store
-from gateway.ledger.writer import Writer
+from gateway.ledger.writer import Work, Writer
 from policies.limits import NOTHING, Amounts, Limits
 
 _IDLE_S = 1.0
@@ -127,7 +127,17 @@ class Blocks:
             if not block.used_s <= now_s < block.used_s + _IDLE_S:
                 self.retire(key_id)
 
+    def close(self) -> None:
+        """Give up what is free of all of them, with what is written last; needs no event loop."""
+        while self._blocks:
+            _, block = self._blocks.popitem()
+            self._writer.put(self._retired(block), None)
+
     def _retire(self, block: Block) -> None:
+        self._writer.post(self._retired(block))
+
+    def _retired(self, block: Block) -> Work:
+        """The work that leaves the lease no more than what is in flight."""
         block.retired = True
         lease_id, flying = block.asked.lease_id, block.flying
         left = block.in_flight()
@@ -138,4 +148,4 @@ class Blocks:
             else:
                 store.release(lease_id)
 
-        self._writer.post(shrink)
+        return shrink

@@ -18,7 +18,7 @@ async def accounts(
     for module in ("metering", "advance"):
         monkeypatch.setattr(f"gateway.{module}.time", clock)
     yield opened
-    opened.writer.close()
+    opened.close()
 
 
 async def read_whole(accounts: Accounts) -> None:
@@ -36,15 +36,15 @@ async def test_prices_that_change_meanwhile_are_for_the_next(
     accounts: Accounts, before: int
 ) -> None:
     for _ in range(before):
-        await accounts.ask("money", "a", once=None, retried=False)
+        await accounts.ask("money", "a")
         await read_whole(accounts)
-    await accounts.ask("money", "b", once=None, retried=False)
+    await accounts.ask("money", "b")
     old = accounts.prices()
 
     accounts.million_tokens *= 10
     accounts.metering.reprice(accounts.prices())
     await read_whole(accounts)
-    await accounts.ask("money", "b", once=None, retried=False)
+    await accounts.ask("money", "b")
     await read_whole(accounts)
     await accounts.written()
 

@@ -92,6 +92,23 @@ async def test_what_was_held_and_not_used_is_given_back(gateway: Gateway, tmp_pa
     assert sum(one["tokens"] for one in charged(settings)) == 20
 
 
+async def test_a_gateway_that_stops_holds_nothing_any_more(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    key = bearer(settings, tokens_per_day=10**9)
+    with gateway(settings) as client:
+        answer = await client.post(PATH, json=words(1), headers=key)
+        held = SqliteStore(settings.ledger.path)
+        before = held.leased(charged(settings)[0]["key_id"], 0.0, float("inf"))
+    after = held.leased(charged(settings)[0]["key_id"], 0.0, float("inf"))
+    held.close()
+
+    assert answer.status_code == 200
+    assert before.tokens > 0
+    assert after.tokens == 0
+
+
 @pytest.mark.parametrize("limit", ["tokens_per_day", "tokens_per_month", "rpm"])
 @pytest.mark.parametrize("path", [PATH, "/v1/v1/systemone"])
 @pytest.mark.parametrize("model", ["scripted-1", "jev-latest", None])

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from engines.contract import EngineError
 from gateway.errors import Refusal
-from policies.limits import UNITS
-from tests.gateway.metered import LIMITS, LONGEST_S, Accounts
+from tests.gateway.allowed import Allowed
+from tests.gateway.metered import LIMITS, LONGEST_S, Accounts, Asking
 
 T = TypeVar("T")
 
@@ -24,28 +24,42 @@ KEYS = st.sampled_from(sorted(LIMITS))
 TEXTS = st.sampled_from(["a", "b", "w" * 2500, "w" * 2500])
 LEDGERS = st.sampled_from([*["well"] * 5, "stuck", "broken"])
 SHARES = st.sampled_from([0.0, 0.2, 0.6, 1.0])
+DESKS = st.sampled_from([0, 1])
+BEGINS = st.sampled_from([1_796_000_000.0, 1_795_000_000.0])
+"""An hour after midnight, a day before the end of a month; and in the middle of one."""
 
 
 class Orders(RuleBasedStateMachine):
-    """Requests that begin, end, fail, leave, and a ledger that sticks and breaks."""
+    """Requests that begin, end, fail, leave; ledgers that stick and break; settings that change."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.state = "well"
+        self.states = ["well", "well"]
+        self.once: dict[tuple[str, bytes], float] = {}
         self.runner = asyncio.Runner()
         self.patches = pytest.MonkeyPatch()
         self.patches.setattr("gateway.ledger.writer._STUCK_S", 1e9)
+        self.patches.setattr("gateway.admitting._PATIENCE_S", 0.0)
         clock = SimpleNamespace(time=lambda: self.accounts.now_s, monotonic=lambda: 1000.0)
         for module in ("metering", "advance"):
             self.patches.setattr(f"gateway.{module}.time", clock)
 
-    @initialize(durable=st.booleans())
-    def begin(self, durable: bool) -> None:
+    @initialize(
+        durable=st.booleans(), desks=st.sampled_from([1, 1, 2]), text=st.booleans(), now_s=BEGINS
+    )
+    def begin(self, durable: bool, desks: int, text: bool, now_s: float) -> None:
         async def opened() -> Accounts:
-            return Accounts(str(self.folder / "ledger.db"), durable=durable)
+            return Accounts(
+                str(self.folder / "ledger.db"),
+                durable=durable,
+                desks=desks,
+                text_bytes=300 if text else 0,
+                now_s=now_s,
+            )
 
         self.accounts = self.run(opened())
+        self.allowed = Allowed(self.accounts)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(work)
@@ -58,6 +72,16 @@ class Orders(RuleBasedStateMachine):
                 continue
             error = one.task.exception()
             assert error is None or isinstance(error, Refusal | EngineError), error
+            if error is None and not one.task.result().replayed:
+                self.answered_once(one)
+
+    def answered_once(self, one: Asking) -> None:
+        """Nobody answers an Idempotency-Key twice within a day."""
+        header = one.order.idempotency_key
+        if header is not None:
+            before_s = self.once.get((one.key, header))
+            assert before_s is None or one.now_s >= before_s + 86_400.0, "answered twice"
+            self.once[one.key, header] = one.now_s
 
     @rule(
         key=KEYS,
@@ -65,20 +89,42 @@ class Orders(RuleBasedStateMachine):
         once=st.sampled_from([None, None, None, b"x", b"y"]),
         retried=st.booleans(),
         times=st.sampled_from([1, 1, 1, 20]),
+        at=DESKS,
         ledger=LEDGERS,
     )
     def ask(self, ledger: str, times: int, key: str, text: str, **more: Any) -> None:
-        self.is_now(ledger)
+        self.is_now(ledger, more["at"])
+        self.allowed.asked(key)
         for number in range(1 if more["once"] else times):
             said = f"{'' if number % 10 == 0 else text}{number}" if times > 1 else text
-            self.run(self.accounts.ask(key, said, **more))
+            one = self.run(self.accounts.ask(key, said, **more))
+            self.refused_only_without_room(one)
         self.settled()
 
+    def refused_only_without_room(self, one: Asking) -> None:
+        """A budget of tokens refuses what does not fit beside all that is in flight."""
+        if one.task is None or not one.task.done() or one.task.cancelled():
+            return
+        error = one.task.exception()
+        if not isinstance(error, Refusal) or error.problem.kind != "budget_exhausted":
+            return
+        if "budget tokens" not in error.problem.message or len(self.accounts.desks) > 1:
+            return
+        others = [o for o in self.accounts.flying if o.key == one.key and o is not one]
+        held = sum(other.rough for other in others)
+        room = self.allowed.room(one.key)
+        assert room is not None
+        assert held + one.granted.tokens > room, "refused although it fits"
+
     @rule(
-        at=st.integers(0, 50), several=st.sampled_from([1, 1, 9, 70]), share=SHARES, ledger=LEDGERS
+        at=st.integers(0, 50),
+        several=st.sampled_from([1, 1, 9, 70]),
+        share=SHARES,
+        desk=DESKS,
+        ledger=LEDGERS,
     )
-    def come_back(self, at: int, several: int, share: float, ledger: str) -> None:
-        self.is_now(ledger)
+    def come_back(self, at: int, several: int, share: float, desk: int, ledger: str) -> None:
+        self.is_now(ledger, desk)
 
         async def some() -> None:
             waiting = [one for one in self.accounts.flying if not one.go.done()]
@@ -89,16 +135,23 @@ class Orders(RuleBasedStateMachine):
         self.run(some())
         self.settled()
 
-    @rule(key=KEYS, text=TEXTS, times=st.sampled_from([1, 7, 70]), share=SHARES, ledger=LEDGERS)
-    def serve(self, key: str, text: str, times: int, share: float, ledger: str) -> None:
+    @rule(
+        key=KEYS,
+        text=TEXTS,
+        times=st.sampled_from([1, 7, 70]),
+        at=DESKS,
+        share=SHARES,
+        ledger=LEDGERS,
+    )
+    def serve(self, share: float, ledger: str, **asked: Any) -> None:
         """So many at once, and all of them are read."""
-        self.ask("well", times, key, text, once=None, retried=False)
-        self.come_back(0, 1000, share, ledger)
+        self.ask("well", once=None, retried=False, **asked)
+        self.come_back(0, 1000, share, asked["at"], ledger)
 
-    @rule(at=st.integers(0, 50), share=SHARES, ticks=st.integers(0, 4), ledger=LEDGERS)
-    def leave(self, at: int, share: float, ticks: int, ledger: str) -> None:
+    @rule(at=st.integers(0, 50), share=SHARES, ticks=st.integers(0, 4), desk=DESKS, ledger=LEDGERS)
+    def leave(self, at: int, share: float, ticks: int, desk: int, ledger: str) -> None:
         """Perhaps just when the answer is there."""
-        self.is_now(ledger)
+        self.is_now(ledger, desk)
 
         async def one_left() -> None:
             if not self.accounts.flying:
@@ -115,22 +168,30 @@ class Orders(RuleBasedStateMachine):
         self.run(one_left())
         self.settled()
 
-    def is_now(self, ledger: str) -> None:
-        """The ledger is `well`, `stuck` in a transaction, or `broken`."""
-        store, was = self.accounts.store, self.state
-        self.state, store.broken = ledger, ledger == "broken"
+    def is_now(self, ledger: str, at: int = 0) -> None:
+        """The ledger of a desk is `well`, `stuck` before a transaction, or `broken`."""
+        at %= len(self.accounts.desks)
+        store, was = self.accounts.desks[at].store, self.states[at]
+        self.states[at], store.broken = ledger, ledger == "broken"
         if ledger == "stuck":
             store.gate.clear()
         else:
             store.gate.set()
         if ledger == "well" and was != "well":
-            self.run(self.accounts.written())
+            self.run(self.accounts.written(at))
         self.settled()
 
-    @rule()
-    def idle(self) -> None:
+    def all_well(self) -> None:
+        """Every ledger is written."""
+        for at in range(len(self.accounts.desks)):
+            self.is_now("well", at)
+            self.run(self.accounts.written(at))
+        self.settled()
+
+    @rule(desk=DESKS)
+    def idle(self, desk: int) -> None:
         async def retire() -> None:
-            self.accounts.metering.retire_idle()
+            self.accounts.desks[desk % len(self.accounts.desks)].metering.retire_idle()
 
         self.run(retire())
 
@@ -138,15 +199,28 @@ class Orders(RuleBasedStateMachine):
     def change_keys(self, key: str) -> None:
         self.accounts.callers[key] = self.accounts.caller(key)
 
-    @rule()
-    def make_cheaper(self) -> None:
+    @rule(key=KEYS, factor=st.sampled_from([0.25, 0.5, 4.0]))
+    def change_limits(self, key: str, factor: float) -> None:
+        self.all_well()
+        self.allowed.change(key, factor)
+
+    @rule(factor=st.sampled_from([0.25, 0.75, 3.0]))
+    def change_prices(self, factor: float) -> None:
         async def reprice() -> None:
-            self.accounts.million_tokens = self.accounts.million_tokens * 3 // 4
-            self.accounts.metering.reprice(self.accounts.prices())
+            self.accounts.million_tokens = round(self.accounts.million_tokens * factor)
+            for desk in self.accounts.desks:
+                desk.metering.reprice(self.accounts.prices())
 
         self.run(reprice())
 
-    @rule(seconds=st.sampled_from([-0.5, 0.5, 2.0, 40.0, 86_400.0]))
+    @rule(at=DESKS)
+    def restart(self, at: int) -> None:
+        """Whoever is being answered there is cut off."""
+        self.is_now("well", at)
+        self.run(self.accounts.restart(at))
+        self.settled()
+
+    @rule(seconds=st.sampled_from([-50.0, -0.5, 0.5, 2.0, 40.0, 70.0, 86_400.0]))
     def pass_time(self, seconds: float) -> None:
         """Whoever would be late leaves first."""
 
@@ -158,23 +232,18 @@ class Orders(RuleBasedStateMachine):
             await accounts.pause()
             accounts.now_s += seconds
 
-        if seconds > LONGEST_S:
-            self.is_now("well")
-            self.run(self.accounts.written())
+        if abs(seconds) > LONGEST_S:
+            self.all_well()
         self.run(passed())
         self.settled()
 
     @rule()
     def look(self) -> None:
-        self.is_now("well")
-        self.run(self.accounts.written())
-        self.settled()
+        self.all_well()
         rows = self.accounts.rows
         sums = rows("SELECT key_id, SUM(tokens) FROM charges GROUP BY 1")
-        days = rows(
-            "SELECT key_id, SUM(tokens), SUM(escalations), SUM(nanos) FROM balances GROUP BY 1"
-        )
-        assert dict(sums) == {key: tokens for key, tokens, _, _ in days}
+        days = rows("SELECT key_id, SUM(tokens) FROM balances GROUP BY 1")
+        assert dict(sums) == dict(days)
         if not self.accounts.flying:
             assert {key: n for key, n in sums if n} == +self.accounts.read
         told = {
@@ -184,16 +253,14 @@ class Orders(RuleBasedStateMachine):
             )
         }
         assert self.accounts.answered.items() <= told.items()
+        texts = rows("SELECT status = 200, answered IS NOT NULL FROM kept_texts")
+        assert len(texts) == (len(rows("SELECT 1 FROM charges")) if self.accounts.text_bytes else 0)
+        assert all(answered == told for told, answered in texts)
 
     @invariant()
     def no_budget_is_overspent(self) -> None:
-        if not hasattr(self, "accounts"):
-            return
-        sql = "SELECT key_id, tokens, escalations, nanos FROM balances"
-        for key, *amounts in self.accounts.rows(sql):
-            for unit, amount in zip(UNITS, amounts, strict=True):
-                limit = LIMITS[key].budget(unit, "day")
-                assert limit is None or amount <= limit, (key, unit)
+        if hasattr(self, "accounts"):
+            self.allowed.check()
 
     def teardown(self) -> None:
         if hasattr(self, "accounts"):
@@ -205,30 +272,28 @@ class Orders(RuleBasedStateMachine):
     async def ended(self) -> None:
         """Nothing is held any more, and the rates know of nothing but what was read."""
         accounts = self.accounts
-        accounts.store.broken = False
-        accounts.store.gate.set()
         await accounts.end()
-        accounts.now_s += 2.0
-        accounts.metering.retire_idle()
-        await accounts.written()
-        leases = accounts.rows(
-            "SELECT key_id, tokens, nanos FROM leases WHERE expires_s > ?", accounts.now_s
-        )
-        assert leases == [], "something stays held"
         sums = accounts.rows("SELECT key_id, SUM(tokens) FROM charges GROUP BY 1")
         assert {key: n for key, n in sums if n} == +accounts.read
-        for key, arrival_s in accounts.rates._tokens.items():
-            tpm = LIMITS[key].tpm
-            assert tpm is not None
-            assert abs((arrival_s - 1000.0) * tpm / 60 - accounts.read[key]) < 1
-        assert accounts.metering._flights._waiting == {}
-        assert accounts.metering._tab.coming == 0
-        accounts.writer.close()
+        for desk in accounts.desks:
+            for key, arrival_s in desk.rates._tokens.items():
+                tpm = LIMITS[key].tpm
+                assert tpm is not None
+                assert abs((arrival_s - 1000.0) * tpm / 60 - desk.paced[key]) < 1
+            assert desk.metering._flights._waiting == {}
+            assert desk.metering._tab.coming == 0
+        accounts.now_s += 2.0
+        for desk in accounts.desks:
+            desk.metering.retire_idle()
+        await accounts.written()
+        assert accounts.rows("SELECT * FROM leases") == [], "something stays held"
+        self.allowed.check()
+        accounts.close()
 
 
 TestOrders = Orders.TestCase
 TestOrders.settings = settings(
-    max_examples=40,
+    max_examples=60,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
