@@ -8,6 +8,7 @@ import gc
 import logging
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from gateway.wiring_watch import watched
 
 _LOG = logging.getLogger("tiergate")
 _LAST = (b"connection", b"close")
+_LOOK_TICKS = 50
+"""Tenths of a second between two looks at whether callers read their answers."""
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -161,6 +164,15 @@ class _Server(uvicorn.Server):
         self._services = services
         self._leave_s = leave_s
         self._hangups: set[asyncio.Task[None]] = set()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: what uvicorn does; and now and then a look at every connection."""
+        if counter % _LOOK_TICKS == 0:
+            now_s = time.monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Protocol):
+                    connection.look(now_s)
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
