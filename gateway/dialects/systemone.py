@@ -4,18 +4,19 @@ Errors have FastAPI's shapes, as the hosted API's do: a `detail` list with locat
 `detail` object with `error_type` and `message` for everything else.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, assert_never, get_args
 
 import orjson
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from engines.contract import Choice, Inquiry, Noul, Question, Score
 from gateway.decision import Decision, Route
 from gateway.dialects.systemone_assets import claimed_assets
+from gateway.dialects.systemone_careful import careful_ask, is_large
+from gateway.dialects.systemone_faults import found_by, unfit
 from gateway.dialects.systemone_schema import ASK
 from gateway.dialects.systemone_text import TextLimits, refuse_unfit_text
 from gateway.errors import Fault, Kind, Problem, Refusal, invalid
@@ -24,7 +25,8 @@ from policies.confidence import Formula
 
 PATH = "/v1/systemone"
 
-_MAX_FAULTS = 100
+_FEW_BYTES = 4096
+"""Too short to have many faults, or many values."""
 _LEVEL_NAMES = tuple(str(level) for level in range(255))
 
 _ERROR_TYPES: dict[Kind, str] = {
@@ -67,23 +69,22 @@ def decode(
     Raises:
         Refusal: 422 with the location of everything that is wrong; 400 for assets that do not fit.
     """
-    if len(body) > limits.max_values and _values(body) > limits.max_values:
-        raise invalid(
-            Fault("too_many_values", ("body",), f"At most {limits.max_values} JSON values.")
-        )
+    values = 0
+    if len(body) > _FEW_BYTES or len(body) > limits.max_values:
+        values = _values(body)
+        if values > limits.max_values:
+            message = f"At most {limits.max_values} JSON values."
+            raise invalid(Fault("too_many_values", ("body",), message))
     try:
-        ask = ASK.validate_json(body)
+        if is_large(body, values):
+            ask = careful_ask(body, partial(_refuse_unfit_ids, limits), limits.max_assets)
+        else:
+            ask = ASK.validate_json(body)
     except ValidationError as error:
-        raise _refused(error) from None
+        raise unfit(found_by(error)) from None
     asked = ask["questions"]
-    if len(asked) > limits.max_questions:
-        raise _one_fault("too_many_questions", f"At most {limits.max_questions} questions.")
+    _refuse_unfit_ids(limits, asked)
     refuse_unfit_text(ask, len(body), limits.text)
-    longest_id = max(map(len, asked))
-    if longest_id > limits.max_id_chars:
-        raise _one_fault(
-            "id_too_long", f"A question id has at most {limits.max_id_chars} characters."
-        )
     questions = {name: _question(name, one, limits) for name, one in asked.items()}
     language = ask.get("x_lang")
     if "assets" not in ask and not parts:
@@ -176,6 +177,15 @@ def encode_problem(problem: Problem) -> bytes:
     return _json({"detail": detail})
 
 
+def _refuse_unfit_ids(limits: AskLimits, asked: Mapping[str, object]) -> None:
+    """Raises: Refusal: 422 for too many questions, or an id that is too long."""
+    if len(asked) > limits.max_questions:
+        raise _one_fault("too_many_questions", f"At most {limits.max_questions} questions.")
+    if max(map(len, asked), default=0) > limits.max_id_chars:
+        message = f"A question id has at most {limits.max_id_chars} characters."
+        raise _one_fault("id_too_long", message)
+
+
 def _values(body: bytes) -> int:
     """An upper bound of the number of JSON values, without parsing."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
@@ -254,33 +264,3 @@ def _json(value: object) -> bytes:
 
 def _one_fault(type_: str, message: str, *loc: str) -> Refusal:
     return invalid(Fault(type_, ("body", "questions", *loc), message))
-
-
-_TEXT_BRANCHES = {"str": "string_type", "dict[str,any]": "dict_type", "list[any]": "list_type"}
-_MESSAGES = {
-    "union_tag_invalid": "Unknown question type; expected 'noul', 'choice', 'score' or 'box'",
-    "union_tag_not_found": "The question has no type; expected 'noul', 'choice', 'score' or 'box'",
-}
-
-
-def _refused(error: ValidationError) -> Refusal:
-    """Every fault once, with the location in the body; the three shapes of a text as one."""
-    faults: dict[tuple[str | int, ...], Fault] = {}
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    branches = Counter(f["loc"][:-1] for f in found if _is_text_branch(f))
-    for fault in found:
-        loc: tuple[str | int, ...] = ("body", *fault["loc"])
-        type_, message = fault["type"], _MESSAGES.get(fault["type"], fault["msg"])
-        if _is_text_branch(fault) and branches[fault["loc"][:-1]] == len(_TEXT_BRANCHES):
-            loc, type_ = loc[:-1], "text_type"
-            message = "Input should be a string, an object or an array"
-        faults.setdefault(loc, Fault(type_, loc, message))
-    shown = list(faults.values())[:_MAX_FAULTS]
-    if (more := len(faults) - len(shown)) > 0:
-        shown.append(Fault("too_many_faults", ("body",), f"And {more} more faults"))
-    return invalid(*shown)
-
-
-def _is_text_branch(fault: ErrorDetails) -> bool:
-    loc = fault["loc"]
-    return bool(loc) and _TEXT_BRANCHES.get(str(loc[-1])) == fault["type"]

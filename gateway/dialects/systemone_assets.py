@@ -22,8 +22,7 @@ def claimed_assets(ask: Ask, parts: Mapping[str, bytes], max_assets: int) -> dic
             occurs nowhere, bytes that are no PNG, JPEG or WebP, or too many or too large images.
     """
     entries: Mapping[str, AssetEntry] = ask.get("assets") or {}
-    if len(entries) > max_assets:
-        raise _bad(f"At most {max_assets} assets.")
+    refuse_many(entries, max_assets)
     claimed: set[str] = set()
     assets: dict[str, Asset] = {}
     for reference, entry in entries.items():
@@ -45,6 +44,12 @@ def claimed_assets(ask: Ask, parts: Mapping[str, bytes], max_assets: int) -> dic
         raise _bad(f"{len(unclaimed)} multipart part(s) belong to no asset.")
     _refuse_unreferenced(ask, set(assets))
     return assets
+
+
+def refuse_many(entries: Mapping[str, object], max_assets: int) -> None:
+    """Raises: Refusal: 400 for more assets than there may be."""
+    if len(entries) > max_assets:
+        raise _bad(f"At most {max_assets} assets.")
 
 
 def _unpacked(data_base64: str | None) -> bytes:
