@@ -18,7 +18,8 @@ from gateway.ledger.store import Charged, Store
 
 _DEFAULT_PERIOD = "30d"
 _ROWS = 100
-_MOST_NUMBER = 2**63 - 1
+_MOST_DIGITS = 18
+"""Of what the ledger numbers: it counts with 64 bits."""
 
 
 async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
@@ -50,11 +51,11 @@ async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Re
 async def decisions(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
     """`GET /ui/decisions`: the last charges, newest first; `before` goes further back."""
     before = request.query_params.get("before")
-    if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
+    last = None if before is None else _number(before)
+    if last is None and before is not None:
         raise refusal("bad_request", "before is the number of a charge.")
     rows = []
     if house.services.books is not None:
-        last = None if before is None else int(before)
         rows = await house.services.books.read(
             lambda store: store.recent(_ROWS, before=last, key_id=own(visitor))
         )
@@ -80,7 +81,10 @@ class Recalled:
 
 async def decision(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
     """`GET /ui/decisions/NUMBER`: a request, question by question, without its texts."""
-    number, books = request.path_params["number"], house.services.books
+    number, books = _number(request.path_params["number"]), house.services.books
+    missing = refusal("not_found", "There is no such decision any more.")
+    if number is None or books is None:
+        raise missing
 
     def read(store: Store) -> Recalled | None:
         found = store.recent(1, before=number + 1, key_id=own(visitor))
@@ -90,20 +94,18 @@ async def decision(house: House, request: Request, visitor: Visitor, _: Form) ->
         questions = store.decisions_of(charge.key_id, charge.request_id)
         return Recalled(found[0], tuple(reversed(questions)))
 
-    recalled = None
-    if books is not None and number < _MOST_NUMBER:
-        recalled = await books.read(read)
+    recalled = await books.read(read)
     if recalled is None:
-        raise refusal("not_found", "There is no such decision any more.")
+        raise missing
     return await house.page("decision.html", visitor, here="decisions", found=recalled)
 
 
 async def clear(house: House, request: Request, visitor: Visitor, _: Form) -> Response:
     """`POST /ui/alarms/NUMBER/clear`: somebody has seen to an alarm."""
     visitor.caller.require("admin")
-    number, services = request.path_params["number"], house.services
+    number, services = _number(request.path_params["number"]), house.services
     cleared = None
-    if services.books is not None and number < _MOST_NUMBER:
+    if services.books is not None and number is not None:
         cleared = await services.books.writer.submit(
             lambda store: store.clear_alarm(number, time.time())
         )
@@ -119,3 +121,9 @@ async def clear(house: House, request: Request, visitor: Visitor, _: Form) -> Re
 def own(visitor: Visitor) -> str | None:
     """The only key whose numbers the visitor may see; `None` = all of them."""
     return None if "admin" in visitor.caller.scopes else visitor.caller.key_id
+
+
+def _number(text: str) -> int | None:
+    """What counts a charge or an alarm; `None` for what counts nothing."""
+    digits = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if digits else None

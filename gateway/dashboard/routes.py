@@ -34,8 +34,8 @@ def dashboard_routes(services: Services, terms: PageTerms, ask: ASGIApp) -> list
         ("GET", "", pages.first),
         ("GET", "/", pages.first),
         ("GET", "/decisions", pages.decisions),
-        ("GET", "/decisions/{number:int}", pages.decision),
-        ("POST", "/alarms/{number:int}/clear", pages.clear),
+        ("GET", "/decisions/{number}", pages.decision),
+        ("POST", "/alarms/{number}/clear", pages.clear),
         *key_pages.WORKS,
     ]
     routes: list[BaseRoute] = [

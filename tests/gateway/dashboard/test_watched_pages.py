@@ -50,12 +50,11 @@ async def test_a_request_to_one_engine_has_a_page_too(gateway: Gateway, tmp_path
     with gateway(ledger_settings(tmp_path)) as client, local(client):
         await client.post("/v1/systemone", json={"state": "s", "questions": questions})
         page = await newest(client)
-        missing = [
-            await client.get(f"/ui/decisions/{number}") for number in ("99", str(2**63), "x")
-        ]
+        numbers = ("99", str(2**63), "x", "0", "-1", "9" * 5000, "١")
+        missing = [await client.get(f"/ui/decisions/{number}") for number in numbers]
 
     assert "Question by question, only models with several engines" in text(page)
-    assert [one.status_code for one in missing] == [404, 404, 404]
+    assert [one.status_code for one in missing] == [404] * 7
 
 
 async def test_who_is_not_an_admin_sees_no_decision_of_others(
@@ -102,7 +101,9 @@ async def test_alarms_and_tests_stand_under_the_promises_until_somebody_has_seen
     assert services.plans["cascade"].tiers[0].demoted == frozenset()
 
 
-@pytest.mark.parametrize("path", ["/ui/alarms/1/clear", f"/ui/alarms/{2**63}/clear"])
+@pytest.mark.parametrize(
+    "path", [f"/ui/alarms/{number}/clear" for number in (1, 2**63, "9" * 5000)]
+)
 async def test_without_a_login_no_alarm_is_cleared(
     gateway: Gateway, tmp_path: Path, path: str
 ) -> None:
