@@ -19,18 +19,26 @@ _OWN = (
 """Fields of an event that are written, in this order; whatever else a record holds is not."""
 
 
+_OTHERS = ("uvicorn", "opentelemetry", "asyncio")
+"""Whose events are written too, from warnings on."""
+_TALKERS = ("python_multipart",)
+"""Who tells of every broken body, and what stood in it."""
+
+
 def open_log(section: LogSection) -> None:
-    """Send events of this project, uvicorn and OpenTelemetry to standard error, as configured."""
+    """Send events of this project and of what it stands on to standard error, as configured."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(section))
     level = section.level.upper()
-    for name in ("tiergate", "uvicorn", "opentelemetry"):
+    for name in ("tiergate", *_OTHERS):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
         logger.setLevel(level)
-    for name in ("uvicorn", "opentelemetry"):
+    for name in _OTHERS:
         logging.getLogger(name).setLevel("WARNING" if section.level == "info" else level)
+    for name in _TALKERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _formatter(section: LogSection) -> logging.Formatter:

@@ -14,7 +14,7 @@ from gateway.logs import open_log
 from gateway.routes import build_app
 from tests.gateway.conftest import ASK, Gateway, settings_of
 
-_LOGGERS = ("tiergate", "uvicorn", "opentelemetry")
+_LOGGERS = ("tiergate", "uvicorn", "opentelemetry", "asyncio", "python_multipart")
 Lines = Callable[[], list[str]]
 
 
@@ -158,6 +158,27 @@ async def test_fields_that_are_not_ours_are_not_written(written: Lines) -> None:
 
     (line,) = (json.loads(one) for one in written())
     assert set(line) == {"level", "time", "engine", "message"}
+
+
+async def test_what_the_event_loop_complains_of_has_the_form_of_the_log(written: Lines) -> None:
+    open_log(log_of("json"))
+
+    logging.getLogger("asyncio").error("Task exception was never retrieved")
+
+    (line,) = (json.loads(one) for one in written())
+    assert (line["level"], line["message"]) == ("error", "Task exception was never retrieved")
+
+
+async def test_a_broken_form_is_no_event(
+    gateway: Gateway, written: Lines, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_log(log_of("json"))
+    with gateway(settings_of(log=LogSection())) as client:
+        form = {"content-type": "multipart/form-data; boundary=edge"}
+        answered = await client.post("/v1/systemone", content=b"zebra", headers=form)
+
+    assert answered.status_code == 400
+    assert (written(), caplog.messages) == ([], [])
 
 
 async def test_without_an_access_log_a_request_writes_nothing(
