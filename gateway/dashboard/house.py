@@ -12,6 +12,7 @@ from gateway.app import Services
 from gateway.auth import Caller
 from gateway.dashboard.forms import Form
 from gateway.dashboard.rendering import page
+from gateway.dashboard.terms import PageTerms
 from gateway.dashboard.visits import Session, Visits
 
 COOKIE = "tiergate_ui"
@@ -34,6 +35,7 @@ class House:
     """What pages are made with."""
 
     services: Services
+    terms: PageTerms
     visits: Visits
     ask: ASGIApp
     """Answers `POST /v1/systemone`."""

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -20,6 +21,7 @@ from gateway.errors import Refusal, refusal
 from gateway.ledger.store import NoSuchKey, Store
 
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(,[0-9]{3})+")
+_STATES = ("active", "expired", "revoked")
 _SHOWN = (401, 403, 404, 503)
 """Refusals that are a page of their own; others stand above the form."""
 
@@ -104,7 +106,7 @@ async def _listed(
 ) -> Response:
     keys = None
     if visitor.session is not None:
-        keys = (await _answered(house, visitor, "list", ""))["keys"]
+        keys = sorted((await _answered(house, visitor, "list", ""))["keys"], key=_in_force_first)
     return await house.page(
         "keys.html",
         visitor,
@@ -117,6 +119,10 @@ async def _listed(
         scopes=issuing.SCOPES,
         formulas=issuing.FORMULAS,
     )
+
+
+def _in_force_first(key: Mapping[str, Any]) -> tuple[int, str]:
+    return _STATES.index(key["state"]), key["name"].casefold()
 
 
 async def _info(

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
+from typing import Any
 
 from gateway.config_prices import CURRENCY, PricesSection
 from gateway.ledger.calendar import Windows
@@ -71,6 +73,15 @@ class Overview:
         total = self.days["total"]
         asked: int = total["nouls"] + total["choices"] + total["scores"]
         return asked
+
+    @property
+    def cheapest(self) -> Mapping[str, Any] | None:
+        """The hosted model that would have cost least; `None` = there is nothing to compare."""
+        offers = [one for one in self.comparison["hosted"] if one["cost"] is not None]
+        if not self.comparison["tokens"] or not offers:
+            return None
+        found: Mapping[str, Any] = min(offers, key=lambda one: Decimal(one["cost"]))
+        return found
 
     @property
     def escalated_share(self) -> float:

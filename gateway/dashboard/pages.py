@@ -44,6 +44,7 @@ async def first(house: House, request: Request, visitor: Visitor, _: Form) -> Re
         since=since,
         periods=PERIODS,
         near=NEAR,
+        alarm_at=house.terms.alarm_at,
         standings=standings(services.promises, services.plans),
     )
 

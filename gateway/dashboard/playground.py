@@ -26,7 +26,7 @@ from gateway.dashboard.questions_form import (
     questions_of,
     rows_of,
 )
-from gateway.dashboard.snippets import snippets
+from gateway.dashboard.snippets import KEY, snippets
 from gateway.dialects import systemone
 from gateway.errors import Refusal
 from gateway.issuing import FORMULAS
@@ -71,6 +71,11 @@ class Outcome:
     took_ms: float
     stages: tuple[tuple[str, float], ...]
     """Where the time went, name and milliseconds; empty for a refusal."""
+
+    @property
+    def threads_added_up(self) -> bool:
+        """Whether the engine's time is longer than all of it took."""
+        return dict(self.stages).get("engine", 0.0) > self.took_ms
 
     @property
     def answers(self) -> tuple[Shown, ...]:
@@ -124,6 +129,8 @@ async def played(house: House, request: Request, visitor: Visitor, form: Form) -
         rows,
         outcome=outcome,
         sent=_cut(as_json({n: v for n, v in body.items() if n != "assets"})),
+        sent_image="assets" in body,
+        key_variable=KEY,
         snippets=snippets(body, _root(request), keyless=keyless),
         status=200 if outcome.status < 500 else outcome.status,
     )

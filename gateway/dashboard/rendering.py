@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import RedirectResponse, Response
 
 from gateway.dashboard.files import versions
-from gateway.dashboard.wording import LIMITS, REASONS
+from gateway.dashboard.wording import DOUBTS, FORMULAS, LIMITS, REASONS, SCOPES
 from gateway.usage_compare import dollars
 from policies.pricing import NANOS
 
@@ -71,7 +71,15 @@ def _templates() -> Environment:
         "duration": duration,
         "shown": shown,
     }
-    found.globals |= {"reasons": REASONS, "limit_words": LIMITS, "root": PATH, "files": versions()}
+    found.globals |= {
+        "reasons": REASONS,
+        "doubts": DOUBTS,
+        "scope_words": SCOPES,
+        "formula_words": FORMULAS,
+        "limit_words": LIMITS,
+        "root": PATH,
+        "files": versions(),
+    }
     return found
 
 

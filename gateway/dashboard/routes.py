@@ -29,7 +29,7 @@ _LOG = logging.getLogger("tiergate")
 
 def dashboard_routes(services: Services, terms: PageTerms, ask: ASGIApp) -> list[BaseRoute]:
     """Every route under `/ui`."""
-    house = House(services, Visits(terms.session_s), ask)
+    house = House(services, terms, Visits(terms.session_s), ask)
     works: list[tuple[str, str, Work]] = [
         ("GET", "", pages.first),
         ("GET", "/", pages.first),

@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pprint import pformat
 from typing import Any
 
 from gateway.dashboard.questions_form import IMAGE
@@ -19,6 +18,8 @@ class Snippet:
     """A program."""
 
     language: str
+    file: str
+    """What it may be saved as; empty = it is a command for a shell."""
     needs: str
     """What has to be installed; empty = nothing."""
     text: str
@@ -32,15 +33,17 @@ def snippets(body: Mapping[str, Any], url: str, *, keyless: bool) -> tuple[Snipp
     asked = {name: value for name, value in body.items() if name != "assets"}
     image = "assets" in body
     return (
-        Snippet("curl", "", _curl(asked, url, image=image, keyless=keyless)),
+        Snippet("curl", "", "", _curl(asked, url, image=image, keyless=keyless)),
         Snippet(
             "Python",
+            "ask.py",
             "pip install typesafe-sdk",
             _python(asked, url, image=image, keyless=keyless),
         ),
         Snippet(
             "JavaScript",
-            "npm install @typesafe-ai/sdk",
+            "ask.mjs",
+            "" if image else "npm install @typesafe-ai/sdk",
             _javascript(asked, url, image=image, keyless=keyless),
         ),
     )
@@ -74,7 +77,7 @@ def _python(asked: dict[str, Any], url: str, *, image: bool, keyless: bool) -> s
             *([""] if imports else []),
             f"from typesafe_sdk import {names}",
             "",
-            f"client = TypeSafeClient(base_url={url!r}, api_key={key})",
+            f"client = TypeSafeClient(base_url={_text(url)}, api_key={key})",
             "response = client.system_one(",
             *arguments,
             ")",
@@ -123,6 +126,17 @@ def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def _literal(value: object) -> str:
-    """The value as Python, indented to stand as an argument."""
-    return pformat(value, width=90, sort_dicts=False).replace("\n", "\n        ")
+def _literal(value: object, margin: str = "    ") -> str:
+    """The value as Python, for lines that stand `margin` from the left."""
+    inner = margin + "    "
+    if isinstance(value, dict) and value:
+        lines = [f"{inner}{_text(name)}: {_literal(one, inner)}," for name, one in value.items()]
+        return "\n".join(["{", *lines, margin + "}"])
+    if isinstance(value, list) and value:
+        return "\n".join(["[", *(f"{inner}{_literal(one, inner)}," for one in value), margin + "]"])
+    return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _text(text: str) -> str:
+    """A string as Python, in the quotes that people write where nothing has to be escaped."""
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)

@@ -7,13 +7,17 @@ from gateway.config import Settings
 
 @dataclass(frozen=True, slots=True)
 class PageTerms:
-    """`[dashboard]`, for as long as the gateway runs."""
+    """Of `[dashboard]` and `[watch]`, for as long as the gateway runs."""
 
     session_s: float
     """How long a login lasts."""
+    alarm_at: float
+    """How strong evidence against a promise must be to raise an alarm: so many to one."""
 
 
 def page_terms(settings: Settings) -> PageTerms | None:
     """The terms; `None` where the page is switched off."""
     dashboard = settings.dashboard
-    return PageTerms(dashboard.session_hours * 3600) if dashboard.enabled else None
+    if not dashboard.enabled:
+        return None
+    return PageTerms(dashboard.session_hours * 3600, 1.0 / settings.watch.false_alarm)

@@ -1,4 +1,4 @@
-"""Why a question was answered where it was, and what limits are called: in words."""
+"""What names on the wire mean, of reasons, doubts, scopes, formulas and limits: in words."""
 
 REASONS = {
     "confident": "the first engine was sure enough",
@@ -25,6 +25,28 @@ REASONS = {
     "cost_of_error": "a wrong answer would cost more than asking the better engine",
 }
 """Reason → what it means."""
+
+DOUBTS = {
+    "not_competent": "it is not made for such a question, so this is little more than a guess",
+    "truncated": "it did not read all of the text",
+}
+"""What an engine may say of its own answer → what that means."""
+
+SCOPES = {
+    "decide": "ask, list models",
+    "usage": "see what it used itself",
+    "metrics": "read /metrics",
+    "admin": "everything, for all keys; log in here",
+}
+"""Scope → what a key with it may do."""
+
+FORMULAS = {
+    "jev": "as TypeSafe's jev",
+    "entropy": "1 − H / log n",
+    "top": "the largest probability",
+    "margin": "the distance to the second",
+}
+"""Formula behind `confidence` → what it says."""
 
 LIMITS = {
     "rpm": "requests a minute",

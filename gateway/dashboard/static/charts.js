@@ -24,6 +24,7 @@
   const short = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
   const exact = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
   const cents = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  const tick = (unit, value) => unit + (unit && value >= 0.1 && value % 1 ? cents : short).format(value);
   const said = (unit, value) => unit + (unit && value >= 0.1 ? cents : exact).format(value);
 
   function draw(table, figure) {
@@ -60,6 +61,7 @@
       height: HEIGHT,
       tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
       legend: { show: false },
+      padding: [8, 6, 0, 0],
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: {
         x: { range: (_, from, to) => [from - DAY_S * 0.6, to + DAY_S * 0.6] },
@@ -68,7 +70,7 @@
       axes: [
         { ...axis, grid: { show: false }, size: 26, space: 58, incrs: [1, 2, 7, 14, 28].map((n) => n * DAY_S),
           values: (_, ticks) => ticks.map((at) => new Date(at * 1000).toISOString().slice(5, 10)) },
-        { ...axis, size: 52, values: (_, ticks) => ticks.map((value) => unit + short.format(value)) },
+        { ...axis, size: 52, values: (_, ticks) => ticks.map((value) => tick(unit, value)) },
       ],
       series: [{}, ...order.map((at) => ({
         label: series[at].name, fill: () => ink(tones[series[at].tone]), width: 0, paths: bars, points: { show: false },

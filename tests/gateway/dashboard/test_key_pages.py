@@ -1,5 +1,6 @@
 """Keys on the page: made, used, changed and ended, or refused with a sentence."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,24 @@ async def test_the_life_of_a_key_on_the_page(gateway: Gateway, tmp_path: Path) -
     assert (key["models"], key["scopes"], key["confidence"]) == (["jev-latest"], ["decide"], "top")
     assert key["state"] == "revoked"
     assert "revoked" in text(page)
+    assert "A revoked key has no use for limits" in text(page)
+    assert "Change limits" not in text(page)
+
+
+async def test_keys_in_force_stand_first_and_scopes_say_what_they_are_for(
+    gateway: Gateway, tmp_path: Path
+) -> None:
+    settings = ledger_settings(tmp_path)
+    names = ("zebra", "Ant", "gone", "bee")
+    keys = {name: admin_key(settings, name) for name in names}
+    with gateway(settings) as client:
+        await client.post("/v1/admin/keys/gone/revoke", headers=_bearer(keys["bee"]))
+        await log_in(client, keys["bee"])
+        page = await client.get("/ui/keys")
+
+    assert re.findall(r'href="/ui/keys/(\w+)"', page.text) == ["Ant", "bee", "zebra", "gone"]
+    assert "admin everything, for all keys" in text(page)
+    assert "entropy: 1 − H / log n" in text(page)
 
 
 @pytest.mark.parametrize(

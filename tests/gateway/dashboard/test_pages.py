@@ -61,6 +61,11 @@ async def test_the_five_questions_are_answered_with_the_reports_numbers(
     said, total = text(page), report.json()["total"]
     assert total["tokens"] == 40
     assert total["cost"] == "0.04"
+    assert "Spent $0.04 2 requests" in said
+    assert "Hosted instead $0.0000017 jev, the cheapest" in said
+    assert "Escalated 67 % mostly low_confidence" in said
+    assert "Promises hold None made no alarm" in said
+    assert "Near a limit Nobody 0.0 % at most" in said
     assert "$0.04 for 40 tokens in 2 requests" in said
     assert "67 % 4 of 6 questions went up" in said
     assert "low_confidence a cheaper engine was not sure enough 4" in said
@@ -86,7 +91,11 @@ async def test_a_day_without_traffic_is_an_empty_page_and_no_error(
     for page in pages.values():
         assert "Nothing yet" in text(page)
         assert "There was no traffic in this period" in text(page)
-        assert "Nobody" in text(page)
+        assert "Spent Nothing yet 0 requests" in text(page)
+        assert "Hosted instead – nothing to compare" in text(page)
+        assert "Escalated Nothing yet of the questions" in text(page)
+        assert "Near a limit Nobody no budgets" in text(page)
+        assert "data-chart" not in page.text  # bars of nothing say nothing
     assert 'since=30d" aria-current="true"' in pages["never"].text
     assert "it will stand here" in text(decisions)
 
@@ -163,7 +172,7 @@ async def test_decisions_are_listed_newest_first_without_text(
     assert re.findall(r"mine-\d", text(page)) == ["mine-2", "mine-1", "mine-0"]
     assert re.findall(r"mine-\d", text(older)) == ["mine-0"]
     assert wrong.status_code == 400
-    assert "little → big 3 2 × low_confidence 20" in text(page)
+    assert "little → big 3 2 2 × low_confidence 20" in text(page)
     for word in ("charged twice", "urgent", "billing"):
         assert word not in page.text
 

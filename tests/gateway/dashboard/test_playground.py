@@ -57,7 +57,8 @@ async def test_the_example_is_answered_and_charged_to_the_key(
     assert "20 tokens (little 12, big 8)" in said
     assert "2 went up" in said
     assert re.search(
-        r"ms \(receive [\d.]+, decode [\d.]+, ledger [\d.]+, queue [\d.]+, engine", said
+        r"ms \(receive [\d.]+ .?s, decode [\d.]+ .?s, ledger [\d.]+ .?s, queue [\d.]+ .?s, engine",
+        said,
     )
     assert said.count("Probabilities for ") == 3
     (row,) = charged(settings)
@@ -128,6 +129,7 @@ async def test_an_image_is_sent_and_a_model_without_eyes_refuses_it(
     assert "not referred to anywhere" in text(unnamed)
     assert "not a PNG, JPEG or WebP" in text(broken)
     assert "-F picture=@image-1.png" in text(seen)
+    assert "The image lies beside it as image-1.png" in text(seen)
     assert "data_base64" not in seen.text
 
 

@@ -1,5 +1,6 @@
 """The programs that the playground shows do what it did."""
 
+import ast
 import json
 import os
 import shutil
@@ -10,6 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.dashboard.snippets import KEY, snippets
 from tests.gateway.dashboard.browsing import png
@@ -26,6 +29,65 @@ ASKED: dict[str, Any] = {
     },
     "model": "jev-latest",
 }
+
+
+def test_the_program_in_python_is_laid_out_as_people_write_it() -> None:
+    questions = {"q": {"type": "choice", "instructions": None, "criteria": ["it's", 1.5, []]}}
+    body = {"state": "a\x07b", "questions": questions, "model": "jev"}
+    (program,) = (
+        one.text for one in snippets(body, "http://x", keyless=True) if one.file == "ask.py"
+    )
+
+    assert program.splitlines() == [
+        "from typesafe_sdk import TypeSafeClient",
+        "",
+        'client = TypeSafeClient(base_url="http://x", api_key="none-needed")',
+        "response = client.system_one(",
+        r"    state='a\x07b',",
+        "    questions={",
+        '        "q": {',
+        '            "type": "choice",',
+        '            "instructions": None,',
+        '            "criteria": [',
+        '                "it\'s",',
+        "                1.5,",
+        "                [],",
+        "            ],",
+        "        },",
+        "    },",
+        '    model="jev",',
+        ")",
+        "print(response.model_dump_json(indent=2))",
+    ]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    ).filter(lambda value: "inf" not in repr(value))
+)
+def test_any_state_reads_back_from_the_program_in_python(state: Any) -> None:
+    body = {"state": state, "questions": {}}
+    program = snippets(body, "http://x", keyless=True)[1].text
+
+    call = ast.parse(program).body[-2]
+
+    assert isinstance(call, ast.Assign)
+    assert isinstance(call.value, ast.Call)
+    assert ast.literal_eval(call.value.keywords[0].value) == state
+
+
+def test_what_a_program_needs_is_said_and_nothing_more() -> None:
+    plain, pictured = (
+        {one.language: (one.file, one.needs) for one in snippets(body, "http://x", keyless=True)}
+        for body in (ASKED, {**ASKED, "assets": {}})
+    )
+
+    assert plain["curl"] == pictured["curl"] == ("", "")
+    assert plain["Python"] == pictured["Python"] == ("ask.py", "pip install typesafe-sdk")
+    assert plain["JavaScript"] == ("ask.mjs", "npm install @typesafe-ai/sdk")
+    assert pictured["JavaScript"] == ("ask.mjs", "")  # what Node.js has itself does
 
 
 @pytest.mark.parametrize("language", ["curl", "Python"])
