@@ -74,7 +74,7 @@ def _loaded(settings: Settings) -> tuple[dict[str, Facts], str | None]:
 
 
 def _show(listed: Sequence[Found]) -> None:
-    table = Table("check", "", "")
+    table = Table("check", "result", "what was found")
     for one in sorted(listed, key=lambda one: one.level, reverse=True):
-        table.add_row(one.check, "" if one.level == "fine" else "finding", one.message)
+        table.add_row(one.check, "ok" if one.level == "fine" else "finding", one.message)
     print_whole(table)

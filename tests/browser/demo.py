@@ -58,7 +58,7 @@ usd_per_hour = 0.79
 DAYS = 30
 DAY_S = 86_400
 KEYS: tuple[tuple[str, dict[str, Any], int], ...] = (
-    ("support-desk", {"usd_per_month": "0.4"}, 9),
+    ("support-desk", {}, 9),
     ("shop-search", {"rpm": 600}, 5),
     ("night-batch", {}, 3),
     ("evaluation", {"expires": "90d"}, 1),
@@ -68,6 +68,8 @@ TRIALS = (("choice:3-5", 3, 412), ("noul", 2, 96), ("choice:6-10", 5, 57))
 """Cell, how many of 100 second opinions disagree, how many there were."""
 NEAR = (("support-desk", 0.93), ("shop-search", 0.71), ("night-batch", 0.34))
 """Key → how much of its tokens a month is used."""
+NEAR_USD = ("support-desk", 0.91)
+"""The same of a key's dollars."""
 REASONS = (("low_confidence", 14), ("too_long", 5), ("language", 3), ("not_competent", 2))
 NANOS_PER_TOKEN = {"small": 10, "large": 90}
 ROWS_A_DAY = 150
@@ -103,6 +105,10 @@ def fill(folder: Path, now_s: float | None = None) -> str:
             _, month = store.spent(issuing.named(store, name).key_id, windows)
             limit = round(month.tokens / share, -3) or 1000
             issuing.set_limits(store, name, {"tokens_per_month": int(limit)})
+        name, share = NEAR_USD
+        _, month = store.spent(issuing.named(store, name).key_id, windows)
+        dollars = max(0.01, month.nanos / 1e9 / share)
+        issuing.set_limits(store, name, {"usd_per_month": f"{dollars:.4f}"})
     return admin.minted.text
 
 

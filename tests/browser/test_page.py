@@ -212,6 +212,21 @@ def test_the_keyboard_alone_is_enough(page: Page, gateway: Demo) -> None:
     expect(page.locator("main")).to_be_focused()
 
 
+def test_enter_in_a_field_asks_and_what_was_made_gets_the_focus(
+    inside: Page, gateway: Demo
+) -> None:
+    page = inside
+    page.goto(f"{gateway.url}/playground")
+    page.get_by_label("What is asked").first.press("Enter")
+    expect(page.locator("#answers")).to_be_focused()
+
+    page.goto(f"{gateway.url}/keys")
+    page.get_by_label("Name").fill("by-keyboard")
+    page.get_by_label("Name").press("Enter")
+    expect(page.get_by_role("status")).to_be_focused()
+    expect(page.get_by_role("status")).to_contain_text("Authorization: Bearer")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_words_stand_out_from_their_ground(browser: Browser, gateway: Demo, scheme: str) -> None:
     context = browser.new_context(color_scheme="light" if scheme == "light" else "dark")

@@ -23,6 +23,6 @@
       }
     }
   }
-  const happened = document.getElementById("answers") ?? document.getElementById("error");
+  const happened = ["answers", "error", "notice"].map((id) => document.getElementById(id)).find(Boolean);
   if (happened) happened.focus();
 })();
