@@ -203,13 +203,17 @@ class Ask:
         request_id = scope["tiergate.request_id"].decode()
 
         def leashed() -> Leash:
-            return Leash(services.deadline_s, self._late, receive)
+            spent_s = (
+                perf_counter() - passage.decoded_s
+            )  # waiting for an earlier request that failed
+            return Leash(services.deadline_s - spent_s, self._late, receive)
 
         async def read(spending: Spending, most_escalations: int | None = None) -> Decision:
             cost_of_error = plan.rules.cost_by_key.get(caller.name)
-            means = Means(services.deadline_s, most_escalations, cost_of_error)
             passage.spending = spending
             passage.inquired_s = perf_counter()
+            left_s = services.deadline_s - (passage.inquired_s - passage.decoded_s)
+            means = Means(left_s, most_escalations, cost_of_error)
             decision = await decide(inquiry, plan, means, spending)
             passage.decided_s = perf_counter()
             if services.witness is not None and decision.routes:

@@ -4,10 +4,12 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from engines.scripted import ScriptedEngine
+from gateway.leash import Leash
 from tests.gateway.conftest import ASK, Gateway, bearer, charged, ledger_settings
 from tests.gateway.test_metering import PATH, words
 
@@ -130,6 +132,36 @@ async def test_the_same_request_in_flight_is_read_once(
 
     assert {answer.content for answer in answers} == {answers[0].content}
     assert engine.reads == len(charged(settings)) == 1
+
+
+async def test_who_joins_one_request_after_another_has_one_deadline_for_all_of_them(
+    gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: dict[asyncio.Task[Any] | None, list[float]] = {}
+
+    class Noted(Leash):
+        def __init__(self, seconds: float, *more: Any) -> None:
+            left.setdefault(asyncio.current_task(), []).append(seconds)
+            super().__init__(seconds, *more)
+
+    monkeypatch.setattr("gateway.app.Leash", Noted)
+    settings = ledger_settings(tmp_path)
+    hold = threading.Event()
+    engine = ScriptedEngine(hold=hold)
+    key = bearer(settings)
+    with gateway(settings, engine) as client:
+        first = asyncio.create_task(client.post(PATH, json=ASK, headers=key))
+        while not engine.entered:
+            await asyncio.sleep(0.001)
+        retry = key | {"x-typesafe-retry-count": "1"}
+        others = [asyncio.create_task(client.post(PATH, json=ASK, headers=retry)) for _ in range(5)]
+        await asyncio.sleep(0.05)
+        first.cancel()
+        hold.set()
+        answers = await asyncio.gather(*others)
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert all(left[one][0] > left[one][1] for one in others)
 
 
 async def test_who_joined_a_request_is_answered_when_its_caller_leaves(
