@@ -58,17 +58,16 @@ class Admission(NamedTuple):
 def admit(store: Store, asked: Admission) -> Held | Exhausted | Replay:
     """What is held now, or the budget without room, or the earlier request.
 
-    Leases up to twice their length ahead count: beyond that, the clock has gone back since.
+    What ends up to twice a lease ahead counts: beyond that, the clock has gone back since.
     """
     once, claim = asked.idempotency, asked.claim
-    granted = NOTHING
+    granted, until_s = NOTHING, asked.now_s + 2 * asked.lease_s
     if once is not None:
-        earlier = store.replay(asked.key_id, once.header, asked.now_s)
+        earlier = store.replay(asked.key_id, once.header, asked.now_s, until_s)
         if earlier is not None:
             return earlier
     if claim is not None:
         day, month = store.spent(asked.key_id, claim.windows)
-        until_s = asked.now_s + 2 * asked.lease_s
         held = store.leased(asked.key_id, asked.now_s, until_s)
         found = exhausted(claim.limits, day, month, held, claim.amounts)
         if found is not None:

@@ -142,11 +142,13 @@ class SqliteStore(SqliteAlarms):
     def _forget(self) -> None:
         self._added = []
 
-    def replay(self, key_id: str, idempotency: bytes, now_s: float) -> Replay | None:
+    def replay(
+        self, key_id: str, idempotency: bytes, now_s: float, until_s: float
+    ) -> Replay | None:
         row = self._row(
-            "SELECT body, answer FROM replays"
-            " WHERE key_id = ? AND idempotency = ? AND expires_s > ?",
-            (key_id, idempotency, now_s),
+            "SELECT body, answer FROM replays WHERE key_id = ? AND idempotency = ?"
+            " AND expires_s > ? AND (answer IS NOT NULL OR expires_s <= ?)",
+            (key_id, idempotency, now_s, until_s),
         )
         return None if row is None else Replay(*row)
 

@@ -256,8 +256,14 @@ class Store(Keys, DecisionLog, Reports, Protocol):
         """
         ...
 
-    def replay(self, key_id: str, idempotency: bytes, now_s: float) -> Replay | None:
-        """What is known about this Idempotency-Key; `None` = nothing, or expired."""
+    def replay(
+        self, key_id: str, idempotency: bytes, now_s: float, until_s: float
+    ) -> Replay | None:
+        """What is known about this Idempotency-Key; `None` = nothing, or expired.
+
+        Nobody is working on it who claims to do so after `until_s`: that was written by a clock
+        that has gone back since.
+        """
         ...
 
     def begin_replay(

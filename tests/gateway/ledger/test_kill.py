@@ -1,5 +1,6 @@
 """`kill -9` at every statement between holding room and settling: nothing leaks or is lost."""
 
+import math
 import sqlite3
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_a_kill_at_any_statement_leaves_a_true_balance_and_no_phantom(tmp_path: 
             later_s = NOW_S + LEASE_S + 1
             assert room(store, later_s, 1000 - sum(charges))
             assert not room(store, later_s, 1001 - sum(charges))
-            replay = store.replay("k", bytes(32), NOW_S)
+            replay = store.replay("k", bytes(32), NOW_S, math.inf)
             assert (replay is not None and replay.answer is not None) == bool(charges)
             outcomes.append((len(charges), held))
 

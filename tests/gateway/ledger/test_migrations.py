@@ -1,5 +1,6 @@
 """The schema's versions: every old file becomes a new one with everything that stood in it."""
 
+import math
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_every_old_version_becomes_the_newest_and_keeps_its_rows(path: str, old:
         named = [(key.name, key.limits) for key in store.every_key()]
         digests = [secret.digest for secret in store.secrets()]
         held = store.leased("k_1", 86_400.0, 86_500.0)
-        replay = store.replay("k_1", bytes(32), 86_400.0)
+        replay = store.replay("k_1", bytes(32), 86_400.0, math.inf)
         rows = store.usage(UsageQuery(0, 9, ("key", "engine")))
 
     assert day == (Amounts(7) if old else NOTHING)

@@ -1,5 +1,6 @@
 """The SQLite store: versions, transactions, and many who write at once."""
 
+import math
 import multiprocessing
 import os
 import sqlite3
@@ -212,7 +213,7 @@ def test_sweeping_takes_what_has_expired_and_no_more(store: SqliteStore) -> None
     assert store.sweep(NOW_S + 2, at_most=2) == 2
     assert store.sweep(NOW_S + 2, at_most=2) == 0
     assert store.leased("k", NOW_S, NOW_S + 60) == Amounts(2)
-    assert store.replay("k", bytes([4]) * 32, NOW_S) is not None
+    assert store.replay("k", bytes([4]) * 32, NOW_S, math.inf) is not None
 
 
 def test_of_fifty_threads_exactly_ten_fit_into_the_budget(path: str) -> None:
