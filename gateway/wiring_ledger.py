@@ -20,6 +20,7 @@ from gateway.ledger.store import Key, Keys, StoreError
 from gateway.metering import Metering
 
 _TIDY_EVERY_S = 1.0
+_BREATH_S = 0.05
 _DAY_S = 86_400.0
 
 
@@ -113,10 +114,11 @@ async def kept(
 
 
 async def _tidied(books: Books, metering: Metering) -> None:
+    more = False
     while True:
-        await asyncio.sleep(_TIDY_EVERY_S)
+        await asyncio.sleep(_BREATH_S if more else _TIDY_EVERY_S)
         metering.retire_idle()
-        await books.sweep(time.time())
+        more = await books.sweep(time.time())
 
 
 def renewed_ring(settings: Settings, books: Books | None) -> KeyRing:

@@ -34,15 +34,18 @@ class Books:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reader, work, self._reader_store)
 
-    async def sweep(self, now_s: float) -> None:
-        """Delete what has expired, a little at a time; nothing while the store cannot be written.
+    async def sweep(self, now_s: float) -> bool:
+        """Delete a little of what has expired; whether there may be more.
+
+        Nothing while the store cannot be written.
 
         Called every second it is also how a writer that fails finds out that it does no more: then
         nobody else asks anything of it. It is not kept for later, as charges are, which would then
         wait behind thousands of these.
         """
         with suppress(StoreError):
-            await self.writer.submit(lambda store: store.sweep(now_s, _SWEPT))
+            return await self.writer.submit(lambda store: store.sweep(now_s, _SWEPT)) >= _SWEPT
+        return False
 
     def close(self) -> None:
         """Write what was handed over, then let go of everything."""
