@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from gateway.config_section import Name, Section
+from gateway.config_section import FilePath, Name, Section
 from policies.cells import CELLS
 
 OTHERWISE = "otherwise"
@@ -47,10 +47,10 @@ class CascadeSection(Section):
     """`enforce`: each question is answered by the cheapest engine that is sure enough. `off`,
     `shadow`: the last engine answers everything; under `shadow` the others read it too, where
     there is a ledger, to see what they would have said."""
-    policy: str = ""
+    policy: FilePath = ""
     """File with floors and what they promise, written by `tiergate calibrate`; empty = the
     floors below."""
-    calibration: str = ""
+    calibration: FilePath = ""
     """File with temperatures, written by `tiergate calibrate`; empty = the engines' own."""
     on_suspended: Literal["escalate", "floors"] = "escalate"
     """What happens to the questions of an engine whose promise does not hold any more, because

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from gateway.config_section import Section
+from gateway.config_section import FilePath, Section
 
 Device = Annotated[str, Field(pattern=r"^(cpu|cuda(:\d{1,2})?)$")]
 
@@ -14,7 +14,7 @@ class ClefEngineSection(Section):
 
     kind: Literal["clef"]
     """Which module of engines/ answers."""
-    path: str = Field(min_length=1)
+    path: FilePath = Field(min_length=1)
     """Checkpoint directory, with `joint_head_config.json` in it."""
     devices: tuple[Device, ...] = Field(
         default=("cuda",), min_length=1, max_length=16, strict=False

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from gateway.config_clef import ClefEngineSection
-from gateway.config_section import Section
+from gateway.config_section import FilePath, Section
 
 
 class _Lane(Section):
@@ -29,7 +29,7 @@ class FittedEngineSection(_Lane):
 
     kind: Literal["fitted"]
     """Which module of engines/ answers."""
-    path: str = Field(min_length=1)
+    path: FilePath = Field(min_length=1)
     """Folder of heads, one file per question. Questions without a head are unknown to it."""
 
 
@@ -41,7 +41,7 @@ class ScriptedEngineSection(_Lane):
     script: Literal["hash", "even"] = "hash"
     """`hash`: by the text of state and labels; `even`: by the number of labels alone, for benches
     that measure everything but the engine."""
-    max_tokens: int = Field(default=65_536, ge=1)
+    max_tokens: int = Field(default=65_536, ge=1, le=10**15)
     """Longest state, in words."""
     delay_s: float = Field(default=0.0, ge=0, le=60)
     """Seconds each read takes."""
@@ -55,9 +55,9 @@ class LayaEngineSection(_Lane):
 
     kind: Literal["laya"]
     """Which module of engines/ answers."""
-    path: str = Field(min_length=1)
+    path: FilePath = Field(min_length=1)
     """Checkpoint directory, with `rl_agent_config.json` in it."""
-    multilingual_path: str | None = None
+    multilingual_path: FilePath | None = None
     """Second checkpoint, for what is not English."""
     precision: Literal["fp32", "int8"] = "fp32"
     """Arithmetic of the large products. int8 takes a third of the memory; how much faster it is

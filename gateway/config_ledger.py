@@ -4,14 +4,14 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from gateway.config_section import Section
+from gateway.config_section import FilePath, Section
 from gateway.ledger.calendar import Calendar
 
 
 class LedgerSection(Section):
     """`[ledger]`: keys with limits, and a charge for every answer, in one SQLite file."""
 
-    path: str = ""
+    path: FilePath = ""
     """The file, created when it is not there; empty = no ledger, and no keys but `[auth.keys]`."""
     durability: Literal["group", "async"] = "group"
     """`group`: an answer leaves only after its charge is committed. `async`: the charge is

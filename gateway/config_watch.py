@@ -15,7 +15,7 @@ class WatchSection(Section):
     shadow_share: float = Field(default=0.01, ge=0, le=1)
     """Of the answers that were kept without asking the last engine, how many it reads afterwards,
     off the request's path; 0 = none."""
-    shadow_tokens_per_day: int = Field(default=1_000_000, ge=0)
+    shadow_tokens_per_day: int = Field(default=1_000_000, ge=0, le=10**15)
     """Most tokens of such second opinions in a day (UTC), for each gateway."""
     shadow_waiting: int = Field(default=256, ge=1, le=100_000)
     """Second opinions that may wait; beyond that they are dropped and counted."""

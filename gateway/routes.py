@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import orjson
 from starlette.applications import Starlette
@@ -31,6 +31,8 @@ from gateway.usage import PATH as USAGE_PATH
 from gateway.usage_route import usage_answer
 
 METRICS_PATH = "/metrics"
+_MAX_WISH_BYTES = 65_536
+"""Of what somebody wants of a key."""
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -107,7 +109,8 @@ def _admin(services: Services, actions: Mapping[str, Action]) -> Endpoint:
         caller = services.caller(request)
         caller.require("admin")
         with services.body.room.share() as share:
-            body = await read_body(head({}), request.receive, services.body, share)
+            limits = replace(services.body, max_bytes=_MAX_WISH_BYTES)
+            body = await read_body(head({}), request.receive, limits, share)
         desk = Desk(services.books, tuple(services.plans), services.unpriced)
         name = request.path_params.get("name", "")
         found = await admin_answer(action, caller, desk, name, body)

@@ -28,6 +28,7 @@ async def test_admin_routes_do_what_the_command_line_does(gateway: Gateway, tmp_
         assert (await call("POST", "", {"name": "team"}))[0] == 409
         assert (await call("POST", "", {"name": "team2", "rpm": -1}))[0] == 422
         assert (await call("POST", "", {"name": "team2", "colour": 1}))[0] == 422
+        assert (await call("POST", "", {"name": "x" * 70_000}))[0] == 413
         assert (await call("GET", "/team"))[1]["limits"]["rpm"] == 5
         assert (await call("GET", "/nobody"))[0] == 404
         status, changed = await call("PATCH", "/team/limits", {"rpm": None, "tokens_per_day": 0})

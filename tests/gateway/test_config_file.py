@@ -59,6 +59,11 @@ def test_the_shipped_file_says_every_setting_and_changes_none() -> None:
         ("[models.m]\nengine='starter'\nrelease_date='2026-99-99'\n", 3, ["models.m.release_date"]),
         ("[models.m]\nengine='starter'\nrelease_date='today'\n", 3, ["YYYY-MM-DD"]),
         ("server.port = 'a'\n", 1, ["server.port"]),
+        ('[ledger]\npath = "a\\u0000b"\n', 2, ["ledger.path", "NUL"]),
+        ('[cascade]\npolicy = "\\u0000"\n', 2, ["cascade.policy", "NUL"]),
+        ('[engines.a]\nkind = "laya"\npath = "\\u0000"\n', 3, ["engines.a.path", "NUL"]),
+        (f"[watch]\nshadow_tokens_per_day = 0x{'f' * 5000}\n", 2, ["watch.shadow_tokens_per_day"]),
+        (f"[engines.a]\nkind = 'scripted'\nmax_tokens = {10**20}\n", 3, ["engines.a.max_tokens"]),
         (
             "[[prices.engines.a]]\neffective = 2026-01-01\nusd_per_hour = 1\n"
             "[[prices.engines.a]]\neffective = 'soon'\nusd_per_hour = 1\n",
