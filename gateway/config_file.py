@@ -72,7 +72,13 @@ class Configuration:
 
 
 def configuration_path(named: str | None) -> Path | None:
-    """The file to read: `named`, else `$TIERGATE_CONFIG`, else `./config.toml` if it is there."""
+    """The file to read: `named`, else `$TIERGATE_CONFIG`, else `./config.toml` if it is there.
+
+    Raises:
+        ConfigError: `named` is empty, as where a shell's variable is; the defaults have no keys.
+    """
+    if named == "":
+        raise ConfigError("--config names no file")
     if chosen := named or os.environ.get("TIERGATE_CONFIG"):
         return Path(chosen)
     here = Path("config.toml")

@@ -182,6 +182,11 @@ def test_the_file_is_the_named_one_then_the_variables_then_the_one_here(
     assert configuration_path("mine.toml") == Path("mine.toml")
 
 
+def test_an_empty_name_is_no_reason_to_run_on_the_defaults() -> None:
+    with pytest.raises(ConfigError, match="--config names no file"):
+        configuration_path("")
+
+
 def test_a_mark_that_an_editor_put_at_the_beginning_is_no_text(written: Path) -> None:
     written.write_text("[server]\nport = 9000\n", encoding="utf-8-sig")
 
