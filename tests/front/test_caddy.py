@@ -108,6 +108,26 @@ def test_a_body_of_the_cap_itself_gets_through(client: httpx2.Client) -> None:
     assert answer.status_code == 422
 
 
+@pytest.mark.parametrize(
+    "chunks", [b"zz\r\n", b"5\r\nlonger than that", b"0\r\nno colon\r\n\r\n", b"1;" + b"x" * 20_000]
+)
+def test_chunks_that_are_none_are_the_callers_fault(front: Front, chunks: bytes) -> None:
+    head = (
+        f"POST /v1/systemone HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n"
+        "transfer-encoding: chunked\r\n\r\n"
+    )
+    with (
+        socket.create_connection(("localhost", front.port), timeout=60) as plain,
+        front.trust.wrap_socket(plain, server_hostname="localhost") as garbled,
+    ):
+        garbled.sendall(head.encode() + chunks)
+        answer = garbled.recv(65_536).decode()
+
+    assert answer.startswith("HTTP/1.1 400")
+    assert "retry-after" not in answer.lower()
+    assert "api_usage_error" in answer
+
+
 def test_a_slow_upload_is_408_by_the_gateway_and_others_are_answered_meanwhile(
     front: Front, client: httpx2.Client
 ) -> None:
