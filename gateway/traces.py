@@ -114,7 +114,7 @@ def open_traces(
     except ImportError as error:
         raise CannotStart(
             f"traces.endpoint needs the package '{error.name}'; "
-            "install the extra: pip install 'tiergate[otel]'"
+            "install the extra, in tiergate's folder: pip install '.[otel]'"
         ) from error
     provider = TracerProvider(
         sampler=ParentBasedTraceIdRatio(section.sample_ratio),

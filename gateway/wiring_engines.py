@@ -45,7 +45,7 @@ def open_engine(name: str, section: EngineSection, **more: Any) -> Engine[Any]:
     except ImportError as error:
         raise CannotStart(
             f"engines.{name} needs the package '{error.name}'; "
-            f"install the extra: pip install 'tiergate[{_extra(section)}]'"
+            f"install the extra, in tiergate's folder: pip install '.[{_extra(section)}]'"
         ) from error
     except (OSError, ValueError, RuntimeError, EngineError) as error:
         raise CannotStart(f"engines.{name} cannot be loaded: {error}") from error

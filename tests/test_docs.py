@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,22 @@ def test_every_status_of_the_code_is_on_the_api_page() -> None:
 
     missing = [status for status in set(STATUS.values()) if str(status) not in table]
     assert missing == []
+
+
+def test_extras_are_those_of_this_folder_and_no_package_of_the_name_is_fetched() -> None:
+    """Nobody owns the name on PyPI; whoever takes it could have it run what he likes."""
+    told = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    told += [path for room in ("engines", "gateway") for path in (ROOT / room).rglob("*.py")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in told)
+
+    named = re.findall(r"'\.\[([a-z,]+)\]'", text)
+
+    assert not re.search(r"tiergate\[|pip install '?tiergate", text)
+    assert len(named) > 10
+    assert {one for extras in named for one in extras.split(",")} <= set(
+        project["optional-dependencies"]
+    )
 
 
 def test_every_test_that_the_threat_model_names_is_there() -> None:

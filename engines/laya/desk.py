@@ -146,5 +146,5 @@ def _first_import(checkpoint: Checkpoint, settings: LayaSettings, form: Form) ->
     except ImportError as error:
         raise CheckpointError(
             f"{checkpoint.directory}: not imported yet, and importing needs the package onnx; "
-            "install tiergate[laya] once, or bring the directory with its import along"
+            "install the extra laya once, or bring the directory with its import along"
         ) from error

@@ -41,7 +41,7 @@ class Languages:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
         except ImportError as error:
             raise CheckpointError(
-                "telling languages apart needs py3langid: install tiergate[laya], or set "
+                "telling languages apart needs py3langid: install the extra laya, or set "
                 'language = "any" for this engine'
             ) from error
         loaded = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

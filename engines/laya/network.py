@@ -121,7 +121,7 @@ def session(graph: Path, device: Device) -> ort.InferenceSession:
     wanted = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}[device]
     if wanted not in ort.get_available_providers():
         raise DeviceError(
-            "device is 'cuda', but ONNX Runtime has no CUDA here; install tiergate[cuda] on a "
+            "device is 'cuda', but ONNX Runtime has no CUDA here; install the extra cuda on a "
             'machine with a GPU, or set device = "cpu"'
         )
     options = ort.SessionOptions()

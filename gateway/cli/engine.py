@@ -53,12 +53,10 @@ def run(chosen: argparse.Namespace) -> int:
         return ENVIRONMENT
     except ImportError as error:
         clef = "clef" in getattr(chosen, "engine", "") + getattr(chosen, "source", "")
-        extra = (
-            "'tiergate[clef]'" if clef else "'tiergate[cpu,laya]' ('tiergate[cuda,laya]' for a GPU)"
-        )
+        extra = "'.[clef]'" if clef else "'.[cpu,laya]' ('.[cuda,laya]' for a GPU)"
         print(
-            f"tiergate: this needs the package '{error.name}'; install the extra: "
-            f"pip install {extra}",
+            f"tiergate: this needs the package '{error.name}'; install the extra, "
+            f"in tiergate's folder: pip install {extra}",
             file=sys.stderr,
         )
         return ENVIRONMENT

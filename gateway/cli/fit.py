@@ -90,8 +90,8 @@ def run(chosen: argparse.Namespace) -> int:
         return _fit(chosen)
     except ModuleNotFoundError as error:
         print(
-            f"tiergate: this needs the package '{error.name}'; install the extras: "
-            "pip install 'tiergate[cpu,fit]'",
+            f"tiergate: this needs the package '{error.name}'; install the extras, in "
+            "tiergate's folder: pip install '.[cpu,fit]'",
             file=sys.stderr,
         )
         return ENVIRONMENT

@@ -92,7 +92,7 @@ def test_a_missing_package_is_told_with_the_extra(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(wiring_engines, "engine_class", lambda _: lacking)
 
-    with pytest.raises(CannotStart, match=r"tiergate\[clef\]"):
+    with pytest.raises(CannotStart, match=r"pip install '\.\[clef\]'"):
         wiring_engines.open_engine("clef", section())
 
 

@@ -69,7 +69,7 @@ def test_import_says_which_package_is_missing(
     code = main(["engine", "import", "laya", str(checkpoint)])
 
     assert code == 4
-    assert "tiergate[cpu,laya]" in capsys.readouterr().err
+    assert "in tiergate's folder: pip install '.[cpu,laya]'" in capsys.readouterr().err
 
 
 def test_pull_without_a_hub_says_what_to_copy_where(

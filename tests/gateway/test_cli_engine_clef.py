@@ -59,7 +59,7 @@ def test_import_says_which_extra_is_missing(
     code = main(["engine", "import", "clef", str(TINY)])
 
     assert code == 4
-    assert "tiergate[clef]" in capsys.readouterr().err
+    assert "in tiergate's folder: pip install '.[clef]'" in capsys.readouterr().err
 
 
 def test_the_27b_model_is_refused_by_name(capsys: Capture) -> None:

@@ -158,7 +158,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 
     assert main(["fit", SPAM, "--out", str(tmp_path)]) == 4
 
-    assert "tiergate[cpu,fit]" in capsys.readouterr().err
+    assert "in tiergate's folder: pip install '.[cpu,fit]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", [["--risk", "0"], ["--delta", "1"], ["--hold-out", "1"]])
