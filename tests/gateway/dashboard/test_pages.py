@@ -71,6 +71,7 @@ async def test_the_five_questions_are_answered_with_the_reports_numbers(
     assert "low_confidence a cheaper engine was not sure enough 4" in said
     assert "Hosted jev would have cost" in said
     assert "None made floors are guesses" in said
+    assert "Nobody with 80 % or more of a budget used" in said
     assert "team US dollars a month $0.04 $500.00" in said
     assert "team Tokens a day 40 100,000" in said
     assert page.text.count("<time datetime=") == 2 * 7  # a row for every day, in two tables
