@@ -25,8 +25,8 @@ LIMITS = {
     "free": Limits(),
     "paced": Limits(tpm=50_000_000),
     "small": Limits(tokens_per_day=9_000),
-    "monthly": Limits(tokens_per_month=20_000),
-    "big": Limits(tokens_per_day=200_000, tokens_per_month=4_000_000),
+    "monthly": Limits(tokens_per_month=4_000),
+    "big": Limits(tokens_per_day=200_000, tokens_per_month=250_000),
     "money": Limits(nanos_per_day=20_000_000_000),
     "all": Limits(
         tpm=50_000_000,
@@ -57,6 +57,10 @@ class Asking:
     go: asyncio.Future[tuple[float, bool]] = field(default_factory=asyncio.Future)
     """How much of its bound is read, and whether there is an answer."""
     task: "asyncio.Task[Served] | None" = None
+    begun: bool = False
+    """Whether an engine has begun to read it."""
+    versions: set[str] = field(default_factory=set)
+    """Of the prices that it may be charged by."""
 
 
 class Accounts:
@@ -80,6 +84,8 @@ class Accounts:
         self.answered: dict[str, tuple[str, int]] = {}
         """Request → key and tokens, of answers that were not replayed."""
         self.flying: list[Asking] = []
+        self.sent: dict[str, Asking] = {}
+        """Every request."""
         self.asked = 0
         one, two = Tier(Silent("small")), Tier(Silent("large"))
         self.plans = (Plan("one", (one,)), Plan("two", (one, two)))
@@ -118,6 +124,16 @@ class Accounts:
             text_bytes=self.text_bytes,
         )
 
+    def reprice(self, factor: float) -> None:
+        """Prices are read again; whatever has begun keeps its own."""
+        self.million_tokens = round(self.million_tokens * factor)
+        prices = self.prices()
+        for desk in self.desks:
+            desk.metering.reprice(prices)
+        for one in self.flying:
+            if not one.begun:
+                one.versions.add(prices.version)
+
     def opened(self) -> Desk:
         return Desk(self.path, self.terms())
 
@@ -144,6 +160,8 @@ class Accounts:
             rough.each + rough.byte * len(body),
             self.now_s,
         )
+        asking.versions.add(self.prices().version)
+        self.sent[order.request_id] = asking
         asking.task = asyncio.create_task(self._served(asking))
         self.flying.append(asking)
         await self.pause()
@@ -167,6 +185,7 @@ class Accounts:
 
     async def _read(self, asking: Asking, spending: Spending, most: int | None) -> Decision:
         routes = {}
+        asking.begun = True
         tally = spending.begin("small")
         tally.tokens = 1  # a piece whose reading has begun
         self._count(asking, 1)
