@@ -14,8 +14,10 @@ from gateway.errors import Refusal, refusal
 
 _Outcome: TypeAlias = Decision | Refusal | EngineError | None
 
-
-_Key: TypeAlias = tuple[str, bytes]
+_Once: TypeAlias = tuple[str, bytes, None]
+"""A key's id and an Idempotency-Key; longer, so that it is never a body."""
+_Key: TypeAlias = tuple[str, bytes] | _Once
+"""A key's id and a body, or an Idempotency-Key."""
 
 
 class Flights:
@@ -27,7 +29,7 @@ class Flights:
     def __init__(self) -> None:
         self._waiting: dict[_Key, list[asyncio.Future[_Outcome]] | None] = {}
         """Key → who waits for the request, `None` = nobody yet."""
-        self._bodies: dict[_Key, bytes] = {}
+        self._bodies: dict[_Once, bytes] = {}
         """Idempotency-Key → the body that it is in flight with."""
 
     def begin(self, key_id: str, body: bytes, header: bytes | None) -> tuple[_Key, ...]:
@@ -35,13 +37,14 @@ class Flights:
 
         What to `end` it with.
         """
-        waiting, key = self._waiting, (key_id, body)
+        waiting = self._waiting
+        key: _Key = key_id, body
         own: tuple[_Key, ...] = ()
         if key not in waiting:
             waiting[key] = None
             own = (key,)
         if header is not None:
-            once = f"{key_id} once", header
+            once = key_id, header, None
             if once not in waiting:
                 waiting[once] = None
                 self._bodies[once] = body
@@ -55,10 +58,10 @@ class Flights:
 
         Of two bodies with the same Idempotency-Key the store knows which one came first.
         """
-        key = key_id, body
+        key: _Key = key_id, body
         if header is not None:
-            key = f"{key_id} once", header
-            if self._bodies.get(key) != body:
+            key = once = key_id, header, None
+            if self._bodies.get(once) != body:
                 return None
         elif not retried:
             return None
@@ -75,7 +78,7 @@ class Flights:
         """Tell everybody who waits."""
         for key in own:
             waiting = self._waiting.pop(key)
-            if key in self._bodies:
+            if len(key) == 3:
                 del self._bodies[key]
             for future in waiting or ():
                 if not future.done():
