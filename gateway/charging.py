@@ -17,11 +17,11 @@ from gateway.errors import Problem, Refusal, problem
 from gateway.leash import CallerLeft
 from gateway.ledger.budget import Admission
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.store import Charge, ChargedStep, Row
+from gateway.ledger.store import Row
 from gateway.plan import Plan
 from gateway.usage import money
 from policies.limits import Amounts, Exhausted
-from policies.pricing import PriceList, total
+from policies.pricing import PriceList
 
 _LEFT = 499
 
@@ -69,32 +69,6 @@ class Terms:
     """How much of what was asked and of what was answered is kept; 0 = no text at all."""
 
 
-def charge_of(order: Order, ended: Ended, terms: Terms, at_s: float) -> Charge:
-    """The row of the ledger for an order that was admitted at `at_s` and has ended so."""
-    charged = tuple(_charged(step, terms.prices, at_s) for step in ended.steps)
-    nanos = total([step.nanos for step in charged])
-    busy = any(step.seconds > 0 for step in ended.steps)
-    nouls, choices, scores = _kinds(order.inquiry)
-    reasons, status = ended.reasons or None, ended.status
-    return Charge(  # by position: names take twice as long
-        at_s,
-        order.caller.key_id,
-        order.request_id,
-        order.asked,
-        order.plan.model,
-        charged,
-        nouls,
-        choices,
-        scores,
-        status,
-        0 if reasons is None else sum(reasons.values()),
-        reasons,
-        status == 200 and not busy,
-        nanos,
-        None if nanos is None else terms.price_version,
-    )
-
-
 def row_of(
     order: Order,
     steps: Sequence[Step],
@@ -102,7 +76,10 @@ def row_of(
     terms: Terms,
     at_s: float,
 ) -> Row:
-    """As `charge_of` an order that was answered, in the ledger's columns."""
+    """The ledger's row for an order that was admitted at `at_s` and has been answered.
+
+    `risen`: why questions went up → how many.
+    """
     said, tokens, busy_us, cached = [], 0, 0, 1
     nanos: int | None = 0
     for step in steps:
@@ -144,13 +121,6 @@ def _kinds(inquiry: Inquiry) -> tuple[int, int, int]:
     kinds = [type(question) for question in inquiry.questions.values()]
     nouls, choices = kinds.count(Noul), kinds.count(Choice)
     return nouls, choices, len(kinds) - nouls - choices
-
-
-def _charged(step: Step, prices: PriceList, at_s: float) -> ChargedStep:
-    tokens, busy_us = step.tokens, round(step.seconds * 1e6)
-    tariff = prices.tariff(step.engine, at_s)
-    nanos = None if tariff is None else tariff.cost(tokens, busy_us)
-    return ChargedStep(step.engine, tokens, busy_us, nanos)
 
 
 def _bounds_of(order: Order, engines: Sequence[str]) -> list[int]:

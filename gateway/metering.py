@@ -16,12 +16,13 @@ from engines.contract import EngineError
 from gateway.admitting import admitted
 from gateway.advance import Advances, Work
 from gateway.auth import unwritable
-from gateway.charging import Ended, Order, Terms, charge_of, less_of, status_of, used_up
+from gateway.charging import Ended, Order, Terms, less_of, row_of, status_of, used_up
 from gateway.decision import Decision, Spending
 from gateway.errors import Kind, Problem, Refusal
 from gateway.flights import Flights, conflict, digest
 from gateway.kept_text import text_of
 from gateway.ledger.budget import Admission, Held, Idempotency, Settlement, Settling
+from gateway.ledger.rows import refused
 from gateway.ledger.store import Replay, StoreError
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
@@ -37,6 +38,7 @@ Leashed: TypeAlias = Callable[[], AbstractContextManager[None]]
 _HASHED_HERE_BYTES = 262_144
 """Longer bodies are told apart by a digest that a thread makes."""
 _PENDING_RETRY_S = 0.5
+_ANSWERED = 200
 
 
 class Served(NamedTuple):
@@ -153,7 +155,7 @@ class Metering:
             return Served(decision)
         work.decision = decision
         risen = work.spending.risen if decision.routes else None
-        done = self._settlement(order, work, Ended(decision.steps, 200, risen))
+        done = self._settlement(order, work, Ended(decision.steps, _ANSWERED, risen))
         if self._terms.durable:
             await self._settle(done)
         else:
@@ -219,22 +221,24 @@ class Metering:
         """Charge what ran before the error, and give back the rest. Nobody waits for it."""
         ended = Ended(work.spending.so_far(), status_of(error), work.spending.risen)
         done = self._settlement(order, work, ended)
-        if done.charge is not None or done.lease_id is not None or work.asked is not None:
+        if done.row is not None or done.lease_id is not None or work.asked is not None:
             self._writer.post(Settling(done))
 
     def _settlement(self, order: Order, work: Work, ended: Ended) -> Settlement:
         """What the store is told at the end of the work; rates and blocks are told at once."""
-        charge, tokens, nanos = None, 0, 0
+        row, tokens, nanos = None, 0, 0
         if ended.steps:
-            charge = charge_of(order, ended, work.terms, work.now_s)
-            tokens, nanos = charge.tokens, charge.nanos or 0
+            row = row_of(order, ended.steps, ended.reasons, work.terms, work.now_s)
+            tokens, nanos = row[6], row[15] or 0
+            if ended.status != _ANSWERED:
+                row = refused(row, ended.status)
         lease_id, left = self._advances.back(order, work, tokens, nanos)
         day_s = self._terms.calendar.windows(work.now_s).day_s
         asked, text = work.asked, None
-        if self._terms.text_bytes and charge is not None:
+        if self._terms.text_bytes and row is not None:
             text = text_of(order.inquiry, work.decision, self._terms.text_bytes)
         answer = None if asked is None else _replayable(work)
-        return Settlement(asked, charge, day_s, answer, lease_id, left, text)
+        return Settlement(asked, row, day_s, answer, lease_id, left, text)
 
 
 def _replayable(work: Work) -> bytes | None:

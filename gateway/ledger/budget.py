@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from gateway.ledger.calendar import Windows
 from gateway.ledger.owed import Owed
-from gateway.ledger.store import Charge, KeptText, Replay, Store
+from gateway.ledger.rows import refused
+from gateway.ledger.store import KeptText, Replay, Row, Store
 from policies.limits import NOTHING, Amounts, Exhausted, Limits, exhausted, spare
 
 REMEMBERED_S = 86_400.0
@@ -87,8 +88,8 @@ class Settlement(NamedTuple):
 
     asked: Admission | None
     """`None` = the store was not asked for it."""
-    charge: Charge | None = None
-    """`None` = it cost nothing."""
+    row: Row | None = None
+    """Its charge; `None` = it cost nothing."""
     day_s: int = 0
     """When the day began that the charge belongs to."""
     answer: bytes | None = None
@@ -117,8 +118,10 @@ def settle(store: Store, done: Settlement) -> None:
             done.answer,
             asked.now_s + REMEMBERED_S,
         )
-    if done.charge is not None:
-        store.charge(done.charge, done.day_s, done.text)
+    if done.row is not None and done.text is not None:
+        store.charge_kept(done.row, done.day_s, done.text)
+    elif done.row is not None:
+        store.charge_rows([done.row], done.day_s)
 
 
 class Settling(Owed):
@@ -133,9 +136,9 @@ class Settling(Owed):
 
     def refused(self) -> "Settling":
         """Without the answer; what was read for it costs the same."""
-        charge, text = self._done.charge, self._done.text
-        if charge is not None:
-            charge = charge._replace(status=503, cached=False)
+        row, text = self._done.row, self._done.text
+        if row is not None:
+            row = refused(row)
         if text is not None:
             text = text._replace(answered=None)
-        return Settling(self._done._replace(charge=charge, answer=None, text=text))
+        return Settling(self._done._replace(row=row, answer=None, text=text))

@@ -25,7 +25,7 @@ class Rows(Owed):
 
     def refused(self) -> "Rows":
         """The same as charges of answers that nobody was given."""
-        return Rows([([_refused(row) for row in rows], day_s) for rows, day_s in self._days])
+        return Rows([([refused(row) for row in rows], day_s) for rows, day_s in self._days])
 
     def parts(self) -> "list[Rows]":
         """Each row alone; nothing if there is only one."""
@@ -37,5 +37,6 @@ class Rows(Owed):
         self._days = [day for part in parts for day in part._days]
 
 
-def _refused(row: Row) -> Row:
-    return (*row[:13], 0, _REFUSED, *row[15:])
+def refused(row: Row, status: int = _REFUSED) -> Row:
+    """The same for a request that was not answered; what was read for it costs the same."""
+    return (*row[:13], 0, status, *row[15:])

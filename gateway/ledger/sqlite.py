@@ -102,12 +102,11 @@ class SqliteStore(SqliteAlarms):
     def release(self, lease_id: int) -> None:
         self._change("DELETE FROM leases WHERE lease_id = ?", (lease_id,))
 
-    def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
-        row = charge.row
+    def charge(self, charge: Charge, day_s: int) -> None:
+        self.charge_rows([charge.row], day_s)
+
+    def charge_kept(self, row: Row, day_s: int, text: KeptText) -> None:
         with self._written():
-            if text is None:
-                self._added.append(([row], day_s))
-                return
             charge_id = self._execute(_CHARGES[1], row).lastrowid
             kept = (charge_id, text.asked, text.answered, int(text.cut))
             self._change("INSERT INTO texts VALUES (?, ?, ?, ?)", kept)

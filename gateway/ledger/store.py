@@ -236,11 +236,12 @@ class Store(Keys, DecisionLog, Reports, Protocol):
         """Give a lease back; one that is not there any more is fine."""
         ...
 
-    def charge(self, charge: Charge, day_s: int, text: KeptText | None = None) -> None:
-        """Append the row and add it to the balance of the day that began at `day_s`.
+    def charge(self, charge: Charge, day_s: int) -> None:
+        """Append its row and add it to the balance of the day that began at `day_s`."""
+        ...
 
-        A text is kept beside the row, and goes when the row does.
-        """
+    def charge_kept(self, row: Row, day_s: int, text: KeptText) -> None:
+        """As `charge`; the text is kept beside the row, and goes when the row does."""
         ...
 
     def charge_rows(self, rows: Sequence[Row], day_s: int) -> None:

@@ -12,14 +12,15 @@ from engines.contract import Choice, Inquiry, Noul, Question, Score
 from engines.lane import Lane, rows
 from engines.scripted import ScriptedEngine
 from gateway.auth import ANONYMOUS
-from gateway.charging import Ended, Order, Terms, charge_of, row_of
+from gateway.charging import Order, Terms, row_of
 from gateway.config_prices import PricesSection, TariffSection, engine_prices
 from gateway.decide import decide
 from gateway.decision import Step
 from gateway.ledger.calendar import Calendar
-from gateway.ledger.store import Charge
+from gateway.ledger.store import Charge, ChargedStep, Row
 from gateway.memo import Memo
 from gateway.plan import Means, Plan, Tier
+from policies.pricing import Use
 
 PRICES = engine_prices(
     PricesSection(
@@ -33,15 +34,15 @@ PRICES = engine_prices(
 NOW_S = 1_796_000_000.0
 
 
-async def charged(reader: Memo) -> Charge:
+async def charged(reader: Memo) -> Row:
     inquiry = Inquiry("three little words", {"q": Noul("Is it?")})
     plan = Plan("m", (Tier(reader),))
     decision = await decide(inquiry, plan, Means(5.0))
     order = Order(ANONYMOUS, "r", None, plan, inquiry, b"")
     terms = Terms(Calendar(), PRICES, PRICES.version)
-    charge = charge_of(order, Ended(decision.steps, 200), terms, NOW_S)
-    assert charge.tokens == decision.tokens
-    return charge
+    row = row_of(order, decision.steps, None, terms, NOW_S)
+    assert row[6] == decision.tokens
+    return row
 
 
 @pytest.mark.parametrize(("cached", "tokens"), [("zero", 0), ("full", 3)])
@@ -54,8 +55,8 @@ async def test_a_cached_answer_costs_what_the_configuration_says_and_is_counted_
     first, again = await charged(memo), await charged(memo)
     lane.close(drain_s=5.0)
 
-    assert (first.tokens, first.nanos, first.cached) == (3, 150, False)
-    assert (again.tokens, again.nanos, again.cached) == (tokens, tokens * 50, True)
+    assert (first[6], first[15], first[13]) == (3, 150, False)
+    assert (again[6], again[15], again[13]) == (tokens, tokens * 50, True)
 
 
 class Silent:
@@ -79,7 +80,7 @@ STEPS = st.builds(
     steps=st.lists(STEPS, min_size=1, max_size=3),
     risen=st.dictionaries(st.sampled_from(["low_confidence", "long"]), st.integers(1, 9)),
 )
-def test_a_row_is_what_the_ledger_makes_of_the_charge(
+def test_a_row_is_what_the_ledger_makes_of_such_a_charge(
     steps: list[Step], risen: dict[str, int]
 ) -> None:
     questions: dict[str, Question] = {
@@ -93,6 +94,27 @@ def test_a_row_is_what_the_ledger_makes_of_the_charge(
     terms = Terms(Calendar(), PRICES, PRICES.version)
 
     row = row_of(order, steps, risen, terms, NOW_S)
-    charge = charge_of(order, Ended(steps, 200, risen), terms, NOW_S)
 
+    costs = [PRICES.cost([Use(one.engine, one.tokens, 0)], NOW_S) for one in steps]
+    nanos = None if None in costs else sum(cost or 0 for cost in costs)
+    charge = Charge(
+        at_s=NOW_S,
+        key_id="anonymous",
+        request_id="r",
+        model_asked="alias",
+        model_served="m",
+        steps=tuple(
+            ChargedStep(one.engine, one.tokens, round(one.seconds * 1e6), cost)
+            for one, cost in zip(steps, costs, strict=True)
+        ),
+        nouls=2,
+        choices=1,
+        scores=1,
+        status=200,
+        escalated=sum(risen.values()),
+        reasons=risen or None,
+        cached=not any(one.seconds > 0 for one in steps),
+        nanos=nanos,
+        price_version=None if nanos is None else PRICES.version,
+    )
     assert row == charge.row

@@ -58,7 +58,7 @@ def live(path: str, failpoint: int) -> None:
         with store.transaction():
             admit(store, asked)
         with store.transaction():
-            settle(store, Settlement(asked, charge, windows.day_s, b"answer", 7))
+            settle(store, Settlement(asked, charge.row, windows.day_s, b"answer", 7))
 
 
 def main(folder: Path) -> int:

@@ -122,7 +122,7 @@ class Interleaved(RuleBasedStateMachine):
         steps = (ChargedStep("engine", tokens, 1),)
         charge = Charge(self.now_s, "k", "r", None, "m", steps, 1, 0, 0, 200)
         lease_id = None if left is None else block.asked.lease_id
-        done = Settlement(asked, charge, WINDOWS.day_s, None, lease_id, left or NOTHING)
+        done = Settlement(asked, charge.row, WINDOWS.day_s, None, lease_id, left or NOTHING)
         process.post(lambda store: settle(store, done))
         self.used += tokens
 

@@ -103,7 +103,7 @@ async def test_an_answer_that_nobody_got_is_not_replayed(path: str) -> None:
     writer = Writer(lambda: Failing(path, [2]), interval_s=60.0)
     await writer.submit(lambda store: admit(store, asked))
     with pytest.raises(StoreError):
-        await writer.submit(Settling(Settlement(asked, charge(5), DAY_S, b"answer")))
+        await writer.submit(Settling(Settlement(asked, charge(5).row, DAY_S, b"answer")))
     await writer.submit(lambda _: None)
     writer.close()
 
@@ -115,7 +115,7 @@ async def test_an_answer_that_nobody_got_is_not_kept_as_text(path: str) -> None:
     writer = Writer(lambda: Failing(path, [1]), interval_s=60.0)
     text = KeptText("asked", "answered", cut=False)
     with pytest.raises(StoreError):
-        await writer.submit(Settling(Settlement(None, charge(5), DAY_S, text=text)))
+        await writer.submit(Settling(Settlement(None, charge(5).row, DAY_S, text=text)))
     await writer.submit(lambda _: None)
     writer.close()
 

@@ -58,7 +58,7 @@ def call(store: SqliteStore, number: int, tokens: int, limits: Limits = THOUSAND
         return False
     time.sleep(0.002)
     with store.transaction():
-        settle(store, Settlement(asked, charge(tokens), WINDOWS.day_s, None, number))
+        settle(store, Settlement(asked, charge(tokens).row, WINDOWS.day_s, None, number))
     return True
 
 
