@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import islice
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -92,8 +93,11 @@ async def decision(house: House, request: Request, visitor: Visitor, _: Form) ->
         if not found or found[0].charge_id != number:
             return None
         charge = found[0].charge
-        questions = store.decisions_of(charge.key_id, charge.request_id)
-        return Recalled(found[0], tuple(reversed(questions)))
+        asked = charge.choices + charge.nouls + charge.scores
+        of_the_id = reversed(store.decisions_of(charge.key_id, charge.request_id))
+        # Callers may give all their requests one id: those that came before are not meant.
+        own_and_later = (one for one in of_the_id if one.at_s >= charge.at_s)
+        return Recalled(found[0], tuple(islice(own_and_later, asked)))
 
     recalled = await books.read(read)
     if recalled is None:

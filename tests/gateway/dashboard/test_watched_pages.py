@@ -45,6 +45,23 @@ async def test_a_decision_is_shown_question_by_question_without_its_texts(tmp_pa
         assert word not in said
 
 
+async def test_of_requests_with_one_id_each_has_a_page_with_its_own_questions(
+    tmp_path: Path,
+) -> None:
+    async with running(watched_settings(tmp_path), pair()) as gateway:
+        with local(gateway.client) as client:
+            client.headers["x-request-id"] = "always-this"
+            for questions in ({"urgent": URGENT}, {"team": TEAM, "urgent": URGENT}, {"team": TEAM}):
+                await gateway.ask(**questions)
+            await gateway.settled()
+            listed = await client.get("/ui/decisions")
+            paths = dict.fromkeys(re.findall(r"/ui/decisions/\d+", listed.text))
+            pages = [await client.get(path) for path in reversed(paths)]
+
+    assert [page.text.count('class="answer"') for page in pages] == [1, 2, 1]
+    assert ["Choice of 2" in text(page) for page in pages] == [False, True, True]
+
+
 async def test_a_request_to_one_engine_has_a_page_too(gateway: Gateway, tmp_path: Path) -> None:
     questions = {"urgent": URGENT}
     with gateway(ledger_settings(tmp_path)) as client, local(client):
