@@ -27,8 +27,10 @@ _TALKERS = ("python_multipart",)
 
 def open_log(section: LogSection) -> None:
     """Send events of this project and of what it stands on to standard error, as configured."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_formatter(section))
+    handler: logging.Handler = logging.NullHandler()
+    if sys.stderr is not None:  # as it is where whoever started the process has closed it
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(_formatter(section))
     level = section.level.upper()
     for name in ("tiergate", *_OTHERS):
         logger = logging.getLogger(name)

@@ -160,6 +160,19 @@ async def test_fields_that_are_not_ours_are_not_written(written: Lines) -> None:
     assert set(line) == {"level", "time", "engine", "message"}
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_where_nobody_takes_events_there_are_none(
+    written: Lines, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+
+    open_log(log_of(form))
+    logging.getLogger("tiergate").warning("odd")
+
+    monkeypatch.undo()
+    assert written() == []
+
+
 async def test_what_the_event_loop_complains_of_has_the_form_of_the_log(written: Lines) -> None:
     open_log(log_of("json"))
 
