@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from engines.appetite import USUAL, Appetite
+from engines.value import value
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 """A JSON value as a parser gives it: finite numbers, dicts in the sender's order."""
@@ -23,7 +24,7 @@ NativeConfidence = Literal["entropy", "top"]
 """One minus the normalised entropy, or the largest probability; of a noul always the latter."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Noul:
     """A yes/no question. Labels: `("true", "false")`."""
 
@@ -33,7 +34,7 @@ class Noul:
     false: Text | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Choice:
     """One of several named options. Labels: the option names in the asker's order."""
 
@@ -42,7 +43,7 @@ class Choice:
     instructions: Text | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Score:
     """A level on an ordered scale. Labels: `"0"` … `"n-1"`, lowest level first."""
 
@@ -62,7 +63,7 @@ class Asset:
     content: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Inquiry:
     """A state and the questions asked about it."""
 
@@ -84,7 +85,7 @@ class Cut:
     """At least: an engine need not count a huge text to its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reading:
     """What an engine makes of one question."""
 
@@ -295,10 +296,6 @@ def kind_of(question: Question) -> Kind:
 
 def label_count(question: Question) -> int:
     """How many labels the question has, so how many log-weights its reading must carry."""
-    match question:
-        case Noul():
-            return 2
-        case Choice():
-            return len(question.options)
-        case Score():
-            return len(question.levels)
+    if isinstance(question, Choice):
+        return len(question.options)
+    return 2 if isinstance(question, Noul) else len(question.levels)

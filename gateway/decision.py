@@ -1,15 +1,16 @@
 """What comes out of deciding: answers, who gave them and why, and what it took."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from engines.contract import Cut, Tally
+from engines.value import value
 from policies.answers import Answer, restated
 from policies.confidence import Formula
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Step:
     """One engine's share in a decision."""
 
@@ -48,7 +49,7 @@ NOT_ESCALATED = frozenset({"off", "shadow"})
 """Reasons of questions that go to the last engine because all do."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Decision:
     """What the caller gets, and what it took."""
 

@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from engines.appetite import USUAL, Appetite
 from engines.contract import Inquiry, NativeConfidence, Reading, Tally
+from engines.value import value
 from gateway.bound import rough_bound
 from policies.cascade import NEVER, Calibrations, Floors, within_share
 from policies.gates import Gate
@@ -102,7 +103,7 @@ class Rules:
     """Name of a key → what a wrong answer costs its owner."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Means:
     """What one request may use on its way up."""
 

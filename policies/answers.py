@@ -5,20 +5,21 @@ likeliest label: they sum to exactly 1 as decimals and the likeliest label stays
 Everything else is computed from the reported values, so a client that recomputes agrees.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import exp
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from math import exp, floor
 from operator import mul
 from typing import TypeAlias
 
 from engines.contract import Choice, Noul, Question, Reading, Text
+from engines.value import value
 from policies import confidence
 from policies.calibration import probability_of_first
 
 _STEPS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NoulAnswer:
     """How likely the answer is yes."""
 
@@ -32,7 +33,7 @@ class NoulAnswer:
         return max(self.noul, 1.0 - self.noul)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChoiceAnswer:
     """Which option, and how likely each is."""
 
@@ -49,7 +50,7 @@ class ChoiceAnswer:
         return self.probabilities[self.choice]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScoreAnswer:
     """Where on the scale, and how likely each level is."""
 
@@ -78,9 +79,13 @@ def reported(log_weights: Sequence[float], temperature: float = 1.0) -> list[int
     largest, which so stays the largest.
     """
     top = max(log_weights)
-    weights = [exp((w - top) / temperature) for w in log_weights]
+    weights = []  # loops: a comprehension costs a call, which is more than a few labels do
+    for weight in log_weights:
+        weights.append(exp((weight - top) / temperature))
     unit = _STEPS / sum(weights)
-    steps = [int(w * unit) for w in weights]
+    steps = []
+    for weight in weights:
+        steps.append(floor(weight * unit))
     steps[log_weights.index(top)] += _STEPS - sum(steps)
     return steps
 
@@ -91,22 +96,29 @@ def answer(question: Question, reading: Reading, temperature: float = 1.0) -> An
         yes, no = reading.log_weights
         return NoulAnswer(_six(probability_of_first(yes, no, temperature)), reading.doubt)
     steps = reported(reading.log_weights, temperature)
-    shares = [step / _STEPS for step in steps]
     if isinstance(question, Choice):
-        names = list(question.options)
-        return ChoiceAnswer(
-            names[steps.index(max(steps))],
-            _six(confidence.of_choice(shares)),
-            dict(zip(names, shares, strict=True)),
-            reading.doubt,
-        )
+        return _choice(question.options, steps, reading.doubt)
+    shares = tuple([step / _STEPS for step in steps])
     return ScoreAnswer(
         sum(map(mul, steps, range(len(steps)))) / _STEPS,
         _six(confidence.of_score(shares)),
-        tuple(shares),
+        shares,
         tuple(question.levels),
         reading.doubt,
     )
+
+
+def _choice(options: Iterable[str], steps: Sequence[int], doubt: str | None) -> ChoiceAnswer:
+    """In one pass over the options, as many as steps."""
+    probabilities = {}
+    choice, most = "", -1
+    for at, option in enumerate(options):
+        step = steps[at]
+        probabilities[option] = step / _STEPS
+        if step > most:
+            choice, most = option, step
+    sure = confidence.of_best(most / _STEPS, len(steps))
+    return ChoiceAnswer(choice, _six(sure), probabilities, doubt)
 
 
 def distribution(one: Answer) -> tuple[float, ...]:

@@ -24,8 +24,12 @@ def of_choice(p: Sequence[float]) -> float:
 
     `(n·max(p) - 1) / (n - 1)` over `n = len(p)` options; 1.0 when there is only one.
     """
-    n = len(p)
-    return 1.0 if n == 1 else _unit((n * max(p) - 1.0) / (n - 1))
+    return of_best(max(p), len(p))
+
+
+def of_best(top: float, n: int) -> float:
+    """`of_choice` of `n` options whose likeliest has the probability `top`."""
+    return 1.0 if n == 1 else _unit((n * top - 1.0) / (n - 1))
 
 
 def of_score(p: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ Errors have FastAPI's shapes, as the hosted API's do: a `detail` list with locat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, assert_never, get_args
+from typing import Any, get_args
 
 import orjson
 from pydantic import ValidationError
@@ -15,18 +15,18 @@ from pydantic import ValidationError
 from engines.contract import Choice, Inquiry, Noul, Question, Score
 from gateway.decision import Decision, Route
 from gateway.dialects.systemone_assets import claimed_assets
-from gateway.dialects.systemone_careful import careful_ask, is_large
+from gateway.dialects.systemone_careful import careful_ask, hasty_ask, is_large
 from gateway.dialects.systemone_faults import found_by, unfit
-from gateway.dialects.systemone_schema import ASK
+from gateway.dialects.systemone_schema import ASK, Ask
 from gateway.dialects.systemone_text import TextLimits, refuse_unfit_text
 from gateway.errors import Fault, Kind, Problem, Refusal, invalid
-from policies.answers import Answer, ChoiceAnswer, NoulAnswer, ScoreAnswer
+from policies.answers import Answer, ChoiceAnswer, NoulAnswer
 from policies.confidence import Formula
 
 PATH = "/v1/systemone"
 
 _FEW_BYTES = 4096
-"""Too short to have many faults, or many values."""
+"""Too short to have many faults."""
 _LEVEL_NAMES = tuple(str(level) for level in range(255))
 
 _ERROR_TYPES: dict[Kind, str] = {
@@ -69,28 +69,32 @@ def decode(
     Raises:
         Refusal: 422 with the location of everything that is wrong; 400 for assets that do not fit.
     """
-    values = 0
-    if len(body) > _FEW_BYTES or len(body) > limits.max_values:
-        values = _values(body)
-        if values > limits.max_values:
-            message = f"At most {limits.max_values} JSON values."
-            raise invalid(Fault("too_many_values", ("body",), message))
-    try:
-        if is_large(body, values):
-            ask = careful_ask(body, partial(_refuse_unfit_ids, limits), limits.max_assets)
-        else:
-            ask = ASK.validate_json(body)
-    except ValidationError as error:
-        raise unfit(found_by(error)) from None
+    if len(body) >= limits.max_values and _values(body) > limits.max_values:
+        message = f"At most {limits.max_values} JSON values."
+        raise invalid(Fault("too_many_values", ("body",), message))
+    structures: list[object] = []
+    ask = hasty_ask(body, structures) or _searched(body, limits)
     asked = ask["questions"]
     _refuse_unfit_ids(limits, asked)
-    refuse_unfit_text(ask, len(body), limits.text)
+    if structures or len(body) > limits.text.max_chars:  # no text can be unfit otherwise
+        refuse_unfit_text(ask, limits.text)
     questions = {name: _question(name, one, limits) for name, one in asked.items()}
     language = ask.get("x_lang")
     if "assets" not in ask and not parts:
         return ask.get("model"), Inquiry(ask["state"], questions, language=language)
     assets = claimed_assets(ask, parts or {}, limits.max_assets)
     return ask.get("model"), Inquiry(ask["state"], questions, assets, language)
+
+
+def _searched(body: bytes, limits: AskLimits) -> Ask:
+    """The request in a body in which something is wrong, so none. Raises: Refusal: see `decode`."""
+    values = _values(body) if len(body) > _FEW_BYTES else 0
+    try:
+        if is_large(body, values):
+            return careful_ask(body, partial(_refuse_unfit_ids, limits), limits.max_assets)
+        return ASK.validate_json(body)
+    except ValidationError as error:
+        raise unfit(found_by(error)) from None
 
 
 def encode(decision: Decision) -> bytes:
@@ -197,14 +201,15 @@ def _question(name: str, asked: Any, limits: AskLimits) -> Question:
     criteria = asked.get("criteria")
     match asked["type"]:
         case "choice":
-            if max(map(len, criteria)) > limits.max_option_chars:
-                raise _one_fault(
-                    "option_too_long",
-                    f"An option name has at most {limits.max_option_chars} characters.",
-                    name,
-                    "choice",
-                    "criteria",
-                )
+            for option in criteria:
+                if len(option) > limits.max_option_chars:
+                    raise _one_fault(
+                        "option_too_long",
+                        f"An option name has at most {limits.max_option_chars} characters.",
+                        name,
+                        "choice",
+                        "criteria",
+                    )
             return Choice(criteria, instructions)
         case "score":
             return Score(criteria, instructions)
@@ -228,26 +233,29 @@ def _question(name: str, asked: Any, limits: AskLimits) -> Question:
 
 
 def _answer(answer: Answer) -> dict[str, object]:
-    match answer:
-        case ChoiceAnswer():
-            wire: dict[str, object] = {
-                "type": "choice",
-                "choice": answer.choice,
-                "confidence": answer.confidence,
-                "probabilities": answer.probabilities,
-            }
-        case NoulAnswer():
-            wire = {"type": "noul", "noul": answer.noul}
-        case ScoreAnswer():
-            wire = {
-                "type": "score",
-                "score": answer.score,
-                "confidence": answer.confidence,
-                "legend": dict(zip(_LEVEL_NAMES, answer.levels, strict=False)),
-                "probabilities": dict(zip(_LEVEL_NAMES, answer.probabilities, strict=False)),
-            }
-        case _:
-            assert_never(answer)
+    wire: dict[str, object]
+    if isinstance(answer, ChoiceAnswer):
+        wire = {
+            "type": "choice",
+            "choice": answer.choice,
+            "confidence": answer.confidence,
+            "probabilities": answer.probabilities,
+        }
+    elif isinstance(answer, NoulAnswer):
+        wire = {"type": "noul", "noul": answer.noul}
+    else:
+        legend, probabilities = {}, {}
+        for level, text in enumerate(answer.levels):
+            name = _LEVEL_NAMES[level]
+            legend[name] = text
+            probabilities[name] = answer.probabilities[level]
+        wire = {
+            "type": "score",
+            "score": answer.score,
+            "confidence": answer.confidence,
+            "legend": legend,
+            "probabilities": probabilities,
+        }
     if answer.doubt is not None:
         wire["x_reason"] = answer.doubt
     return wire

@@ -4,9 +4,9 @@ TypedDicts rather than models: the validated value is the parsed JSON itself, a 
 Unknown fields are ignored everywhere, as the hosted API does; values are never coerced.
 """
 
-from typing import Annotated, Any, Literal, Required, TypeAlias
+from typing import Annotated, Any, Literal, Required, TypeAlias, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import AfterValidator, ConfigDict, Field, Tag, TypeAdapter, ValidationInfo
 from typing_extensions import TypedDict
 
 MAX_OPTIONS = 255
@@ -14,11 +14,23 @@ MAX_LEVELS = 10
 
 _FORM = ConfigDict(strict=True, extra="ignore", use_attribute_docstrings=True)
 
-Text: TypeAlias = Annotated[
-    str | dict[str, Any] | list[Any], Field(union_mode="left_to_right", title="Text")
-]
+T = TypeVar("T")
+
+
+def _noted(structure: T, info: ValidationInfo) -> T:
+    """The structure as it is, put into the list that is the context of a validation."""
+    if info.context is not None:
+        info.context.append(structure)
+    return structure
+
+
+_Object: TypeAlias = Annotated[dict[str, Any], AfterValidator(_noted), Tag("dict[str,any]")]
+_Array: TypeAlias = Annotated[list[Any], AfterValidator(_noted), Tag("list[any]")]
+"""Tags are the names in the locations of faults that pydantic would give them itself."""
+
+Text: TypeAlias = Annotated[str | _Object | _Array, Field(union_mode="left_to_right", title="Text")]
 OptionalText: TypeAlias = Annotated[
-    str | dict[str, Any] | list[Any] | None, Field(union_mode="left_to_right", title="Text")
+    str | _Object | _Array | None, Field(union_mode="left_to_right", title="Text")
 ]
 
 

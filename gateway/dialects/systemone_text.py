@@ -19,39 +19,18 @@ class TextLimits:
     max_depth: int
 
 
-def refuse_unfit_text(ask: Ask, body_bytes: int, limits: TextLimits) -> None:
+def refuse_unfit_text(ask: Ask, limits: TextLimits) -> None:
     """Nothing, if every text keeps to the limits.
-
-    Nothing is measured when the body is too short to hold a string that is too long, and no text
-    has a structure.
 
     Raises:
         Refusal: 422 naming the first text that does not.
     """
-    if body_bytes <= limits.max_chars and not _structured(ask):
-        return
     for loc, text in texts(ask):
         if isinstance(text, str):
             if len(text) > limits.max_chars:
                 raise _unfit("string_too_long", loc, f"At most {limits.max_chars} characters")
         elif text is not None:
             _refuse_unfit_structure(text, loc, limits)
-
-
-def _structured(ask: Ask) -> bool:
-    """Whether any text is an object or an array; without locations, as most requests have none."""
-    if type(ask["state"]) is not str:
-        return True
-    question: Any
-    for question in ask["questions"].values():
-        if type(question.get("instructions", "")) is not str:
-            return True
-        criteria = question.get("criteria")
-        if criteria:
-            for text in criteria if type(criteria) is list else criteria.values():
-                if text is not None and type(text) is not str:
-                    return True
-    return False
 
 
 def texts(ask: Ask) -> Iterator[tuple[Loc, Any]]:

@@ -120,6 +120,35 @@ def test_what_is_wrong_with_a_question_is_told_where_it_is(
     assert faults(asking({"q": question})) == [(type_, loc)]
 
 
+DEEP: Any = [[[[[[1]]]]]]
+
+
+@pytest.mark.parametrize(
+    ("question", "loc"),
+    [
+        (NOUL | {"instructions": DEEP}, ["noul", "instructions"]),
+        (NOUL | {"criteria": {"true": "yes", "false": DEEP}}, ["noul", "criteria", "false"]),
+        (
+            {"type": "choice", "instructions": {"a": DEEP}, "criteria": {"a": None}},
+            ["choice", "instructions"],
+        ),
+        ({"type": "choice", "criteria": {"a": "", "b": {"c": DEEP}}}, ["choice", "criteria", "b"]),
+        (
+            {"type": "score", "instructions": DEEP, "criteria": ["a"]},
+            ["score", "instructions"],
+        ),
+        ({"type": "score", "criteria": ["a", DEEP]}, ["score", "criteria", 1]),
+        ({"type": "box", "instructions": DEEP}, ["box", "instructions"]),
+    ],
+)
+def test_structures_are_judged_wherever_a_text_may_stand(question: Any, loc: list[Any]) -> None:
+    assert faults(asking({"p": NOUL, "q": question})) == [("too_deep", [*Q, *loc])]
+
+
+def test_a_structure_in_the_state_is_judged_also_where_it_is_an_object() -> None:
+    assert faults(asking(state={"a": DEEP})) == [("too_deep", ["body", "state"])]
+
+
 @pytest.mark.parametrize(
     ("body", "type_", "loc"),
     [

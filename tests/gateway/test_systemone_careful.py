@@ -7,10 +7,12 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from gateway.dialects import systemone_careful
 from gateway.dialects.systemone import AskLimits, decode, encode_problem
 from gateway.dialects.systemone_faults import found_by
+from gateway.dialects.systemone_schema import ASK
 from gateway.dialects.systemone_text import TextLimits
 from gateway.errors import Refusal
 from tests.wire.strategies import ASKS, almost
@@ -49,6 +51,43 @@ def test_a_large_request_is_read_as_a_small_one(body: Any) -> None:
     sent = json.dumps(body).encode()
 
     assert _as_large(sent) == _told(sent)
+
+
+@settings(max_examples=300, deadline=None)
+@given(body=ASKS | almost() | st.recursive(st.none() | st.text(), st.lists, max_leaves=3))
+def test_haste_finds_what_patience_finds(body: Any) -> None:
+    sent = json.dumps(body).encode()
+    try:
+        expected = ASK.validate_json(sent)
+    except ValidationError:
+        expected = None
+
+    assert systemone_careful.hasty_ask(sent, []) == expected
+
+
+def test_haste_ends_at_the_first_fault_however_many_there_are() -> None:
+    wrong = {"type": "choice", "criteria": {f"option {i}": i for i in range(200)}}
+    body = json.dumps({"state": "", "questions": {f"q{i}": wrong for i in range(250)}}).encode()
+
+    with pytest.raises(ValidationError) as refused:
+        systemone_careful._HASTY.validate_json(body)
+
+    assert refused.value.error_count() == 3  # the three shapes of one text
+
+
+@pytest.mark.parametrize(
+    ("state", "instructions", "structures"),
+    [("", "?", 0), ("", ["?"], 1), ({}, "?", 1), ([{}], {"a": {}}, 2)],
+)
+def test_texts_with_a_structure_are_noted(state: Any, instructions: Any, structures: int) -> None:
+    question = {"type": "noul", "instructions": instructions}
+    noted: list[object] = []
+
+    systemone_careful.hasty_ask(
+        json.dumps({"state": state, "questions": {"q": question}}).encode(), noted
+    )
+
+    assert len(noted) == structures
 
 
 @pytest.mark.parametrize(

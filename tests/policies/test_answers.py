@@ -35,6 +35,26 @@ def test_reported_probabilities_sum_to_exactly_one_as_decimals(weights: list[flo
     assert all(0 <= q <= 1 for q in p)
 
 
+@given(WEIGHTS, st.sampled_from([0.3, 1.0, 2.5]))
+def test_what_is_reported_is_the_softmax_rounded_down_and_the_rest(
+    weights: list[float], temperature: float
+) -> None:
+    top = max(weights)
+    raised = [math.exp((w - top) / temperature) for w in weights]
+    expected = [int(r * (1_000_000 / sum(raised))) for r in raised]
+    expected[weights.index(top)] += 1_000_000 - sum(expected)
+
+    assert reported(weights, temperature) == expected
+
+
+@given(WEIGHTS)
+def test_a_choice_and_a_score_report_the_same_millionths(weights: list[float]) -> None:
+    expected = [steps / 1_000_000 for steps in reported(weights)]
+
+    assert list(choice_of(weights).probabilities.values()) == expected
+    assert list(score_of(weights).probabilities) == expected
+
+
 @given(WEIGHTS)
 def test_the_likeliest_label_stays_the_likeliest(weights: list[float]) -> None:
     given_answer = choice_of(weights)
