@@ -254,29 +254,30 @@ class Lane:
 
     def _read(self, batch: _Pieces) -> None:
         with self._lock:
-            for ticket, _ in batch:
+            begun = []
+            for ticket, piece in batch:
                 self._ahead -= ticket.ahead
                 ticket.ahead = False
-            batch = [(ticket, piece) for ticket, piece in batch if not ticket.gone]
-            for ticket, piece in batch:
-                ticket.begun_tokens += piece.tokens
-        if not batch:
+                if not ticket.gone:
+                    ticket.begun_tokens += piece.tokens
+                    begun.append((ticket, piece))
+        if not begun:
             return
         begun_s = self._since_s[threading.get_ident()] = time.monotonic()
         try:
-            answers = self.engine.read([piece for _, piece in batch])
-            pairs = list(zip(batch, answers, strict=True))
-            faults = [fault_of(ticket.inquiry, readings) for (ticket, _), readings in pairs]
+            answers = self.engine.read([piece for _, piece in begun])
+            pairs = zip([ticket for ticket, _ in begun], answers, strict=True)
+            read = [(ticket, one, fault_of(ticket.inquiry, one)) for ticket, one in pairs]
         except Exception as error:  # noqa: BLE001 - one batch must not end the lane
-            if len(batch) == 1:
-                batch[0][0].resolve(as_engine_error(self.name, error))
-            for one in batch if len(batch) > 1 else ():
+            if len(begun) == 1:
+                return begun[0][0].resolve(as_engine_error(self.name, error))
+            for one in begun:
                 self._read([one])  # find out whose piece it was
             return
         finally:
             self._since_s.pop(threading.get_ident(), None)
-        share_s = (time.monotonic() - begun_s) / len(batch)
-        for ((ticket, _), readings), fault in zip(pairs, faults, strict=True):
+        share_s = (time.monotonic() - begun_s) / len(begun)
+        for ticket, readings, fault in read:
             if fault is None:
                 self._collect(ticket, readings, share_s)
             else:

@@ -1,5 +1,6 @@
 """What a request may use, and the life of one in order, with one place for refusals."""
 
+import asyncio
 import logging
 import math
 import time
@@ -13,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from engines.contract import EngineError, Health
 from gateway.auth import CALLER, Caller, KeyRing, unwritable
-from gateway.body import BodyLimits, head, offload_if_large, read_body
+from gateway.body import INLINE_BYTES, WHOLE, BodyLimits, head, read_body
 from gateway.cards import Card
 from gateway.charging import Order
 from gateway.config_prices import PricesSection
@@ -189,13 +190,18 @@ class Ask:
         caller.require("decide")
         services.rates.admit(caller, time.monotonic())
         about = head(headers)
-        sent = await read_body(about, receive, services.body, share)
+        whole = scope.get(WHOLE, False)
+        sent = await read_body(about, receive, services.body, share, whole=whole)
         passage.received_s = perf_counter()
-        most = services.ask.max_assets
-        body, others = await opened(sent, about.boundary, share, max_assets=most)
-        model, inquiry = await offload_if_large(
-            len(body), lambda: systemone.decode(body, others, services.ask)
-        )
+        body, others = sent, None
+        if about.boundary is not None:
+            most = services.ask.max_assets
+            body, others = await opened(sent, about.boundary, share, max_assets=most)
+        if len(body) <= INLINE_BYTES:
+            model, inquiry = systemone.decode(body, others, services.ask)
+        else:
+            decoded = asyncio.to_thread(systemone.decode, body, others, services.ask)
+            model, inquiry = await decoded
         passage.decoded_s = perf_counter()
         plan = services.plan(model)
         caller.require_model(plan.model, model or services.default_model)

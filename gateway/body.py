@@ -25,7 +25,9 @@ else:
 
 T = TypeVar("T")
 
-_INLINE_BYTES = 262_144
+WHOLE = "tiergate.whole"
+"""Set in the scope of a request whose body has arrived: to receive it takes no time."""
+INLINE_BYTES = 262_144
 """Decoding or parsing more than this happens on a thread, so that the event loop stays free."""
 _SLICE_BYTES = 65_536
 _PART_BYTES = 1_048_576
@@ -92,8 +94,10 @@ def _head(content_type: bytes, content_encoding: bytes) -> Head:
     return Head(media_type, parameters.get("boundary"), "" if coding == "identity" else coding)
 
 
-async def read_body(about: Head, receive: Receive, limits: BodyLimits, share: Share) -> bytes:
-    """The decoded body; `share` holds as many bytes.
+async def read_body(
+    about: Head, receive: Receive, limits: BodyLimits, share: Share, *, whole: bool = False
+) -> bytes:
+    """The decoded body; `share` holds as many bytes. See `WHOLE`: it needs no deadline.
 
     Raises:
         Refusal: 408 too slow, 413 too large (as sent or decoded), 400 not decodable, 529 no memory
@@ -101,12 +105,11 @@ async def read_body(about: Head, receive: Receive, limits: BodyLimits, share: Sh
         CallerLeft: the caller hung up.
     """
 
-    def late() -> Refusal:
-        sentence = f"The request body did not arrive within {limits.deadline_s:g} s."
-        return refusal("body_late", sentence, connection="close")
-
-    with Leash(limits.deadline_s, late):
+    if whole:
         sent = await _received(receive, limits.max_bytes, share)
+    else:
+        with Leash(limits.deadline_s, lambda: _late(limits.deadline_s)):
+            sent = await _received(receive, limits.max_bytes, share)
     if not about.coding:
         return sent
     content = await _decoded(sent, about.coding, limits.max_bytes, share)
@@ -116,7 +119,7 @@ async def read_body(about: Head, receive: Receive, limits: BodyLimits, share: Sh
 
 async def offload_if_large(size_bytes: int, work: Callable[[], T]) -> T:
     """The result of `work`, run here when small and on a thread when it would hold up the loop."""
-    return work() if size_bytes <= _INLINE_BYTES else await asyncio.to_thread(work)
+    return work() if size_bytes <= INLINE_BYTES else await asyncio.to_thread(work)
 
 
 def _media_type(header: str) -> tuple[str, dict[str, str]]:
@@ -168,6 +171,11 @@ def _kept(chunk: bytes, chunks: list[bytes], share: Share) -> Refusal | None:
     return None
 
 
+def _late(deadline_s: float) -> Refusal:
+    sentence = f"The request body did not arrive within {deadline_s:g} s."
+    return refusal("body_late", sentence, connection="close")
+
+
 def _too_large(max_bytes: int, **headers: str) -> Refusal:
     return refusal(
         "body_too_large", f"The request body is longer than {max_bytes} bytes.", **headers
@@ -185,7 +193,7 @@ class _Decompressor(Protocol):
 async def _decoded(sent: bytes, coding: str, max_bytes: int, share: Share) -> bytes:
     """Small bodies are decoded here; whatever is or grows large, on a thread."""
     stream = _Stream(sent, coding, max_bytes, share)
-    if len(sent) > _INLINE_BYTES or not stream.decode(_INLINE_BYTES):
+    if len(sent) > INLINE_BYTES or not stream.decode(INLINE_BYTES):
         await asyncio.to_thread(stream.decode, max_bytes + 1)
     return stream.content
 

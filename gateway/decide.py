@@ -1,10 +1,10 @@
 """The use case: an inquiry and a plan, to a decision. Knows no HTTP and no SQL."""
 
-from engines.contract import Inquiry
+from engines.contract import Cut, Inquiry
 from gateway.cascade import Ascent
 from gateway.decision import Decision, Spending
 from gateway.plan import Means, Plan
-from policies.answers import answer
+from policies.answers import Answer, answer
 
 
 async def decide(
@@ -22,9 +22,14 @@ async def decide(
     reader = plan.tiers[0].reader
     tally = spent.begin(reader.name)
     readings = await reader.read(inquiry, patience_s=means.patience_s, tally=tally)
-    spent.end(sum([reading.tokens for reading in readings.values()]))
-    answers = {
-        name: answer(question, readings[name]) for name, question in inquiry.questions.items()
-    }
-    cuts = {name: reading.cut for name, reading in readings.items() if reading.cut is not None}
+    tokens = 0
+    answers: dict[str, Answer] = {}
+    cuts: dict[str, Cut] = {}
+    for name, question in inquiry.questions.items():
+        reading = readings[name]
+        tokens += reading.tokens
+        answers[name] = answer(question, reading)
+        if reading.cut is not None:
+            cuts[name] = reading.cut
+    spent.end(tokens)
     return Decision(plan.model, answers, tuple(spent.steps), cuts)

@@ -18,6 +18,7 @@ ID_HEADER = b"x-typesafe-request-id"
 PASSAGE = "tiergate.passage"
 """Where a scope holds its `Passage`."""
 
+_GIVEN_ID = frozenset((ID_HEADER, b"x-request-id"))
 _UNSAFE = re.compile(rb"[^A-Za-z0-9._:-]+")
 _MAX_ID_BYTES = 128
 _FALLBACK = b'{"detail":{"error_type":"server_error","message":"Internal error."}}'
@@ -82,6 +83,6 @@ _START: Message = {
 def _given_id(scope: Scope) -> bytes:
     """The caller's own id without anything but `[A-Za-z0-9._:-]`; empty if there is none."""
     for name, value in scope["headers"]:
-        if name in (ID_HEADER, b"x-request-id"):
+        if name in _GIVEN_ID:
             return _UNSAFE.sub(b"", value)[:_MAX_ID_BYTES]
     return b""

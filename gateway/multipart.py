@@ -57,15 +57,13 @@ class _Parts:
 
 
 async def opened(
-    body: bytes, boundary: str | None, share: Share, *, max_assets: int
-) -> tuple[bytes, dict[str, bytes] | None]:
-    """JSON and the other parts of a body; itself and `None` where it has no boundary.
+    body: bytes, boundary: str, share: Share, *, max_assets: int
+) -> tuple[bytes, dict[str, bytes]]:
+    """JSON and the other parts of a body.
 
     Raises:
         Refusal: see `parts`; 529 where there is no room for the copies.
     """
-    if boundary is None:
-        return body, None
     share.grow(len(body))
     return await offload_if_large(len(body), lambda: parts(body, boundary, max_assets=max_assets))
 

@@ -4,6 +4,7 @@ Never content: ids, names of the configuration, numbers. Made for every request,
 what nobody has set yet is read from the class.
 """
 
+from math import floor
 from time import perf_counter
 from typing import TypeAlias
 
@@ -76,5 +77,5 @@ class Passage:
 
 def _ms(seconds: float) -> bytes:
     """As a decimal; short times from a table, because to write a float takes long."""
-    hundredths = int(seconds * 100_000.0)
+    hundredths = floor(seconds * 100_000.0)
     return _SHORT_MS[hundredths] if hundredths < 2000 else b"%d.%02d" % divmod(hundredths, 100)

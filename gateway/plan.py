@@ -157,6 +157,9 @@ class Plan:
         """`prices` of the engines, where a wrong answer has one."""
         self.model = model
         self.tiers = tiers
+        plain = tiers[0].calibrations is AS_IT_IS and tiers[0].native is None
+        self.simple = plain and len(tiers) == 1
+        """Whether there is nothing to choose: one engine, its probabilities as they are."""
         self.mode: Mode = mode
         self.rules = rules
         self.share = Share(rules.window)
@@ -169,13 +172,6 @@ class Plan:
         self.rough = rough_bound([self.appetites[name] for name in self.readers])
         self.mean_step_us: dict[str, float] = {}
         """Engine → a running mean of its time per question, in microseconds."""
-
-    @property
-    def simple(self) -> bool:
-        """Whether there is nothing to choose: one engine, its probabilities as they are."""
-        only = self.tiers[0]
-        plain = only.calibrations is AS_IT_IS and only.native is None
-        return len(self.tiers) == 1 and plain
 
     def demote(self, engine: str, what: str) -> None:
         """Keep no more answers of the engine to questions of a cell, or with a fingerprint."""

@@ -14,6 +14,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gateway.body import WHOLE
 from gateway.dialects import systemone
 from gateway.errors import STATUS, Kind, Problem
 from gateway.middleware import ID_HEADER
@@ -117,6 +118,7 @@ class Protocol(HttpToolsProtocol):
         self._in_body = False
         self._told = True
         if not self.parser.should_upgrade():
+            self.scope[WHOLE] = True  # type: ignore[literal-required]
             super().on_message_complete()
 
     def _read_without_upgrade(self, rest: bytes) -> None:

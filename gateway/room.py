@@ -23,20 +23,19 @@ class Room:
     def __init__(self, max_bytes: int) -> None:
         """At most `max_bytes` in all."""
         self.max_bytes = max_bytes
+        self.max_large_bytes = max_bytes * _LARGE_QUARTERS // 4
         self.taken_bytes = 0
         """What the requests of this moment hold together; changed by shares, under the lock."""
         self.lock = threading.Lock()
 
     def share(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> "Share":
         """The part of one request, empty at first; its headers tell whether it will be small."""
-        length = next((value for name, value in headers if name == b"content-length"), b"")
-        declared = int(length) if length.isdigit() else 0
-        return Share(self, small=declared <= SMALL_BYTES)
-
-    def has(self, more_bytes: int, *, small: bool) -> bool:
-        """Whether there is room for so much more."""
-        most = self.max_bytes if small else self.max_bytes * _LARGE_QUARTERS // 4
-        return self.taken_bytes + more_bytes <= most
+        declared = b""
+        for name, value in headers:
+            if name == b"content-length":
+                declared = value
+                break
+        return Share(self, small=not declared.isdigit() or int(declared) <= SMALL_BYTES)
 
 
 class Share:
@@ -62,7 +61,8 @@ class Share:
     ) -> None:
         with self._room.lock:
             self._ended = True
-        self.empty()
+            self._room.taken_bytes -= self._bytes
+            self._bytes = 0
 
     def grow(self, by_bytes: int) -> None:
         """So many bytes more are in memory.
@@ -71,12 +71,14 @@ class Share:
             Refusal: 529, there is no room for them; or the request has ended meanwhile, and a
                 thread was still decoding for it.
         """
-        with self._room.lock:
+        room = self._room
+        with room.lock:
             small = self._small and self._bytes + by_bytes <= SMALL_BYTES
-            fits = not self._ended and self._room.has(by_bytes, small=small)
+            most = room.max_bytes if small else room.max_large_bytes
+            fits = not self._ended and room.taken_bytes + by_bytes <= most
             if fits:
                 self._bytes += by_bytes
-                self._room.taken_bytes += by_bytes
+                room.taken_bytes += by_bytes
         if not fits:
             raise Refusal(Problem("overloaded", _FULL, retry_after_s=_RETRY_S))
 

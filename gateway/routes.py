@@ -158,13 +158,12 @@ class StraightApp:
         self._ask = ask
         self._asks = {route.path: route for route in asks}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         route = self._asks.get(scope.get("path", ""))
         if route is None or scope.get("method") != "POST":
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         scope["route"] = route
-        await self._ask(scope, receive, send)
+        return self._ask(scope, receive, send)
 
 
 def _is_local(request: Request) -> bool:

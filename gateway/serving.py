@@ -129,6 +129,7 @@ def _uvicorn(settings: Settings, services: Services) -> uvicorn.Config:
         access_log=False,
         backlog=settings.server.backlog,
         http=Protocol,
+        interface="asgi3",
         lifespan="off",
         proxy_headers=False,  # who is in front is judged in proxies.py
         log_config=None,

@@ -177,6 +177,16 @@ async def test_a_body_that_does_not_arrive_is_408() -> None:
     assert refused.value.problem.headers["connection"] == "close"
 
 
+async def test_a_body_that_has_arrived_has_no_deadline() -> None:
+    async def receive() -> Message:
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"late"}
+
+    with LIMITS.room.share() as share:
+        limits = BodyLimits(1000, 0.0, LIMITS.room)
+        assert await read_body(head({}), receive, limits, share, whole=True) == b"late"
+
+
 async def test_a_caller_who_hangs_up_midway_is_noticed() -> None:
     with pytest.raises(CallerLeft):
         await read(b"half", leaves=True)
