@@ -61,7 +61,7 @@ async def test_the_five_questions_are_answered_with_the_reports_numbers(
     said, total = text(page), report.json()["total"]
     assert total["tokens"] == 40
     assert total["cost"] == "0.04"
-    assert "Spent $0.04 2 requests" in said
+    assert re.search(r"Spent \$0\.04 and \$\d+(\.\d+)? of rent Hosted", said)
     assert "Hosted instead $0.0000017 jev, the cheapest" in said
     assert "Escalated 67 % mostly low_confidence" in said
     assert "Promises hold None made no alarm" in said
