@@ -15,7 +15,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from gateway.config import Settings
-from gateway.documents import toml_tree
+from gateway.documents import ENDLESS, endless_number, toml_tree
 from gateway.lines import Key, line_of, toml_lines
 from gateway.text_file import text_of
 
@@ -126,9 +126,12 @@ def _parsed(path: Path) -> tuple[dict[str, Any], dict[Key, int]]:
     except ValueError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from None
     try:
-        return toml_tree(text), toml_lines(text)
+        tree, lines = toml_tree(text), toml_lines(text)
     except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    if (key := endless_number(tree)) is not None:
+        raise ConfigError(f"{_place(key, path, lines)}: {ENDLESS}")
+    return tree, lines
 
 
 def _resolve_keys(tree: dict[str, Any], path: Path, lines: Mapping[Key, int]) -> None:

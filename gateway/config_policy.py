@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gateway.config_file import ConfigError
-from gateway.documents import json_tree, toml_tree
+from gateway.documents import ENDLESS, endless_number, json_tree, toml_tree
 from gateway.lines import Key, json_lines, line_of, toml_lines
 from gateway.text_file import text_of
 from policies.cells import CELLS
@@ -41,6 +41,8 @@ def parsed_policy(path: Path, form: "type[PolicyFile]") -> "PolicyFile":
     except ValueError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     told = _Told(path, cache(lambda: toml_lines(text)))
+    if (key := endless_number(tree)) is not None:
+        raise ConfigError(told.fault(key, ENDLESS))
     policy = _validated(tree, form, told)
     for key, wrong in _policy_faults(policy):
         raise ConfigError(told.fault(key, wrong))

@@ -12,6 +12,7 @@ T = TypeVar("T")
 
 MAX_DEPTH = 200
 """Far more than anything here needs, far less than breaks whoever walks through the tree."""
+ENDLESS = "an integer has at most 64 bits"
 _TOO_DEEP = f"it is nested deeper than {MAX_DEPTH} levels"
 
 
@@ -31,6 +32,23 @@ def json_tree(text: str | bytes) -> Any:
         ValueError: it is not JSON, or too deep.
     """
     return _parsed(json.loads, text)
+
+
+def endless_number(tree: object) -> tuple[str, ...] | None:
+    """Where the first integer stands that TOML does not have, for want of bits; `None` = nowhere.
+
+    Python reads them all, and prints none of them.
+    """
+    nodes: list[tuple[tuple[str, ...], object]] = [((), tree)]
+    for key, node in nodes:
+        match node:
+            case dict():
+                nodes += [((*key, name), inner) for name, inner in node.items()]
+            case list():
+                nodes += [((*key, str(place)), inner) for place, inner in enumerate(node)]
+            case int() if not -(2**63) <= node < 2**63:
+                return key
+    return None
 
 
 def _parsed(parse: Callable[[Any], T], text: str | bytes) -> T:

@@ -63,7 +63,9 @@ def test_the_shipped_file_says_every_setting_and_changes_none() -> None:
         ('[cascade]\npolicy = "\\u0000"\n', 2, ["cascade.policy", "NUL"]),
         ('[engines.a]\nkind = "laya"\npath = "\\u0000"\n', 3, ["engines.a.path", "NUL"]),
         (f"[watch]\nshadow_tokens_per_day = 0x{'f' * 5000}\n", 2, ["watch.shadow_tokens_per_day"]),
-        (f"[engines.a]\nkind = 'scripted'\nmax_tokens = {10**20}\n", 3, ["engines.a.max_tokens"]),
+        (f"[engines.a]\nkind = 'scripted'\nmax_tokens = {10**18}\n", 3, ["engines.a.max_tokens"]),
+        (f"[server]\nport = [1, {{ a = 0x{'f' * 5000} }}]\n", 2, ["server.port.1.a", "64 bits"]),
+        (f"[server]\nport = {-(2**63) - 1}\n", 2, ["server.port", "64 bits"]),
         (
             "[[prices.engines.a]]\neffective = 2026-01-01\nusd_per_hour = 1\n"
             "[[prices.engines.a]]\neffective = 'soon'\nusd_per_hour = 1\n",

@@ -117,6 +117,7 @@ def test_a_promise_holds_for_what_was_measured_and_for_nothing_else() -> None:
         ('cell = "choice:11+"\n', "", [":13: floors.0", "give one of them"]),
         ('engine = "small"', 'engine = "smal"', [":14: floors.0.engine", "engines.smal"]),
         ('question = "aaaa', 'question = "spam', [":27: floors.1.question", "fingerprint"]),
+        ("errors = 2", f"errors = 0x{'f' * 5000}", [":20: floors.0.errors", "64 bits"]),
         ("[[floors]]", "[[floors", ["not valid TOML", "line 13"]),
     ],
 )
