@@ -246,8 +246,7 @@ def prepared_each(
 ) -> list[P]:
     """What `prepare` makes of each question, in order.
 
-    Raises:
-        Unreadable: the first one's, with all in `of_each`, for whoever asks again without them.
+    Raises: Unreadable: the first one's, with all in `of_each`, to ask again without them.
     """
     pieces = []
     first: Unreadable | None = None

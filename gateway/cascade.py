@@ -28,6 +28,7 @@ from policies.cells import cell, fingerprint
 from policies.confidence import of_native
 from policies.gates import gated
 
+_LATE = Problem("late", "The larger model did not answer in time.")
 _CAP_RETRY_S = 5.0
 _LOWER_SHARE = 0.5
 """Of the time that is left, what an engine may take that has a better one above it."""
@@ -143,23 +144,19 @@ class Ascent:
                 if not self._made_do({name: left.pop(name) for name in _unfit(error, left)}):
                     raise
                 continue
-            except EngineError:
-                if not self._made_do(left):
-                    raise
-                return
-            except TimeoutError:
-                if not self._made_do(left):
-                    late = "The larger model did not answer in time."
-                    raise Refusal(Problem("late", late)) from None
-                return
+            except (EngineError, TimeoutError) as error:
+                if self._made_do(left):
+                    return
+                if isinstance(error, TimeoutError):
+                    raise Refusal(_LATE) from None
+                raise
             for name, case in left.items():
                 self._look(at, case, readings[name])
             return
 
     def _made_do(self, cases: _Cases) -> bool:
         """Whether the answers there are may do: the plan allows that, and all have one."""
-        allowed = self._plan.rules.on_unavailable == "small"
-        if not allowed or any(case.answer is None for case in cases.values()):
+        if self._plan.rules.on_unavailable != "small" or not all(c.tier for c in cases.values()):
             return False
         for case in cases.values():
             case.kept = "large_unavailable"

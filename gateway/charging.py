@@ -24,6 +24,8 @@ from policies.limits import Amounts, Exhausted
 from policies.pricing import PriceList
 
 _LEFT = 499
+_HELD_RETRY_S = 1.0
+"""After which a budget may have room again that requests in progress hold."""
 
 
 class Order(NamedTuple):
@@ -197,6 +199,8 @@ def used_up(found: Exhausted, asked: Admission) -> Refusal:
     allowed, used, held, wanted = map(shown, (found.limit, found.used, found.held, found.wanted))
     if found.wanted > found.limit:
         hope = "this request would need more than all of it"
+    elif found.used + found.wanted <= found.limit:
+        hope = "ask again when they have ended"
     else:
         hope = f"it is full again at {resets}"
     message = (
@@ -205,7 +209,9 @@ def used_up(found: Exhausted, asked: Admission) -> Refusal:
     )
     details: dict[str, Json] = {"limit": name, "allowed": allowed, "used": used, "held": held}
     details |= {"wanted": wanted, "resets_at": resets}
-    wait_s = math.ceil(max(1.0, end_s - asked.now_s))
+    wait_s: float = math.ceil(max(1.0, end_s - asked.now_s))
+    if found.used + found.wanted <= found.limit:
+        wait_s = _HELD_RETRY_S
     return Refusal(Problem("budget_exhausted", message, details=details, retry_after_s=wait_s))
 
 

@@ -11,6 +11,8 @@ from gateway.ledger.books import Books
 from gateway.ledger.decisions import DecisionLog, Logged, label_digest, question_digest
 from gateway.ledger.store import StoreError
 
+_MOST = 10_000
+"""Decisions of one request id that are looked at, the latest: as many as a request may ask."""
 _MAX_FAULTS = 100
 
 
@@ -43,7 +45,7 @@ def keep(log: DecisionLog, key_id: str, outcomes: Sequence[Outcome], at_s: float
     requests: dict[str, list[Logged]] = {}
     for at, one in enumerate(outcomes):
         if one.request_id not in requests:
-            requests[one.request_id] = log.decisions_of(key_id, one.request_id)
+            requests[one.request_id] = log.decisions_of(key_id, one.request_id, _MOST)
         found = _meant(requests[one.request_id], one)
         if isinstance(found, Logged):
             label = _label(log, found, one)

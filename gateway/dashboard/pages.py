@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass
-from itertools import islice
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -94,10 +93,9 @@ async def decision(house: House, request: Request, visitor: Visitor, _: Form) ->
             return None
         charge = found[0].charge
         asked = charge.choices + charge.nouls + charge.scores
-        of_the_id = reversed(store.decisions_of(charge.key_id, charge.request_id))
         # Callers may give all their requests one id: those that came before are not meant.
-        own_and_later = (one for one in of_the_id if one.at_s >= charge.at_s)
-        return Recalled(found[0], tuple(islice(own_and_later, asked)))
+        name = charge.key_id, charge.request_id
+        return Recalled(found[0], tuple(store.decisions_since(*name, charge.at_s, asked)))
 
     recalled = await books.read(read)
     if recalled is None:

@@ -115,8 +115,14 @@ class DecisionLog(Protocol):
         """Add a second opinion; for a decision that is not there any more, nothing."""
         ...
 
-    def decisions_of(self, key_id: str, request_id: str) -> list[Logged]:
-        """Every decision of a key's request, the latest first."""
+    def decisions_of(self, key_id: str, request_id: str, at_most: int) -> list[Logged]:
+        """Decisions of a key's requests of that id, the latest first."""
+        ...
+
+    def decisions_since(
+        self, key_id: str, request_id: str, since_s: float, at_most: int
+    ) -> list[Logged]:
+        """Decisions of a key's requests of that id, the first of them from `since_s` on first."""
         ...
 
     def label_digests(self, fingerprint: str) -> tuple[bytes, ...]:

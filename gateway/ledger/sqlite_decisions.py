@@ -46,10 +46,20 @@ class SqliteDecisions(SqliteKeys):
             (orjson.dumps(_numbers(shadow)).decode(), decision_id),
         )
 
-    def decisions_of(self, key_id: str, request_id: str) -> list[Logged]:
+    def decisions_of(self, key_id: str, request_id: str, at_most: int) -> list[Logged]:
         found = self._rows(
-            f"{_SELECT} WHERE key_id = ? AND request_id = ? ORDER BY decision_id DESC",
-            (key_id, request_id),
+            f"{_SELECT} WHERE key_id = ? AND request_id = ? ORDER BY decision_id DESC LIMIT ?",
+            (key_id, request_id, at_most),
+        )
+        return [_logged(row) for row in found]
+
+    def decisions_since(
+        self, key_id: str, request_id: str, since_s: float, at_most: int
+    ) -> list[Logged]:
+        found = self._rows(
+            f"{_SELECT} WHERE key_id = ? AND request_id = ? AND at_s >= ?"
+            " ORDER BY decision_id LIMIT ?",
+            (key_id, request_id, since_s, at_most),
         )
         return [_logged(row) for row in found]
 

@@ -12,7 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from gateway.ledger.owed import Owed
@@ -188,16 +188,16 @@ class Writer:
             try:
                 group = self._groups.get(timeout=_RETRY_S if kept else None)
             except queue.Empty:
-                kept = self._put_off(kept, self._write(kept))
+                kept = self._put_off(kept, self._committed(_works(kept)))
                 continue
             if group is None:
                 break
             everything = [*kept, *group]
-            outcomes = self._write(everything)
+            outcomes = self._committed(_works(everything))
             own = outcomes[len(kept) :]
             kept = self._put_off(everything, outcomes)
             self._tell(group, own)
-        if kept and self._put_off(kept, self._write(kept)):
+        if kept and self._put_off(kept, self._committed(_works(kept))):
             _LOG.error("the ledger could not be written: %d entries are lost", len(kept))
         self._store.close()
 
@@ -209,48 +209,58 @@ class Writer:
         except RuntimeError:  # the loop is closed: nobody waits any more
             return
 
-    def _write(self, group: list[_Item]) -> list[Any]:
-        """Commit the group, or each item alone if one of them raises; what each came to."""
+    def _committed(self, every: list[Work]) -> list[Any]:
+        """Commit everything, or each work alone if one of them raises; what each came to.
+
+        What is raised knows this frame and who called it: neither may know, for longer than until
+        the next group, the futures that it is put into.
+        """
         store = self._store
         try:
             with store.transaction():
-                outcomes = [work(store) for work, _ in group]
+                outcomes = [work(store) for work in every]
         except StoreError as error:
             if not self._failing:
                 _LOG.error("the ledger cannot be written", exc_info=error)
             self._failing = True
-            return [error] * len(group)
+            return [error] * len(every)
         except Exception as error:  # noqa: BLE001 - one item must not end the ledger
-            if len(group) > 1:
-                return self._write_each(group)
-            work, waiting = group[0]
+            if len(every) > 1:
+                return self._each_committed(every)
+            (work,) = every
             if isinstance(work, Rows) and (parts := work.parts()):
-                found = self._write([(part, None) for part in parts])
-                failed = [one for one in found if isinstance(one, StoreError)]
-                pairs = zip(parts, found, strict=True)
-                work.leave([part for part, one in pairs if isinstance(one, StoreError)])
-                return [failed[0] if failed else None]
-            if waiting is None:
-                _LOG.error("an entry does not fit the ledger and is lost", exc_info=error)
+                return [self._left_of(work, parts)]
             return [error]
         self._failing = False
         return outcomes
 
-    def _write_each(self, group: list[_Item]) -> list[Any]:
-        """As `_write`, each item alone; after a failure of the store nothing overtakes it."""
+    def _each_committed(self, every: list[Work]) -> list[Any]:
+        """As `_committed`, each work alone; after a failure of the store nothing overtakes it."""
         outcomes: list[Any] = []
-        for item in group:
+        for work in every:
             if outcomes and isinstance(outcomes[-1], StoreError):
                 outcomes.append(outcomes[-1])
             else:
-                outcomes += self._write([item])
+                outcomes += self._committed([work])
         return outcomes
+
+    def _left_of(self, rows: Rows, parts: Sequence[Rows]) -> StoreError | None:
+        """Commit rows part by part; what they came to together. They keep what failed."""
+        pairs = list(zip(parts, self._committed(list(parts)), strict=True))
+        for _, outcome in pairs:
+            if isinstance(outcome, Exception) and not isinstance(outcome, StoreError):
+                _lost(outcome)
+        failed = [(part, error) for part, error in pairs if isinstance(error, StoreError)]
+        rows.leave([part for part, _ in failed])
+        return failed[0][1] if failed else None
 
     def _put_off(self, group: list[_Item], outcomes: list[Any]) -> list[_Item]:
         """What could not be written and nobody waits for, or is owed: it is tried again."""
         kept: list[_Item] = []
         for (work, waiting), outcome in zip(group, outcomes, strict=True):
             if not isinstance(outcome, StoreError):
+                if waiting is None and isinstance(outcome, Exception):
+                    _lost(outcome)
                 continue
             if waiting is None:
                 kept.append((work, None))
@@ -260,3 +270,11 @@ class Writer:
             _LOG.error("the ledger has too much to catch up: %d entries are lost", len(kept))
             return []
         return kept
+
+
+def _works(group: list[_Item]) -> list[Work]:
+    return [work for work, _ in group]
+
+
+def _lost(error: Exception) -> None:
+    _LOG.error("an entry does not fit the ledger and is lost", exc_info=error)

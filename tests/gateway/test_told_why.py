@@ -73,6 +73,26 @@ async def test_no_burst_spends_more_than_a_money_budget_has(
     assert told * 1_000_000 == sum(one["nanos"] for one in charged(settings)) <= 10**9
 
 
+async def test_room_that_is_only_held_is_worth_a_moment(gateway: Gateway, tmp_path: Path) -> None:
+    settings = priced(tmp_path)
+    key = bearer(settings, tokens_per_day=400)
+    with gateway(settings) as client:
+        asked = (client.post(PATH, json=words(100), headers=key) for _ in range(9))
+        refused = [one for one in await asyncio.gather(*asked) if one.status_code == 429]
+        spent = await client.post(PATH, json=words(400), headers=key)
+
+    hints = []
+    for one in refused:
+        detail = one.json()["detail"]
+        held = detail["x_used"] + detail["x_wanted"] <= detail["x_allowed"]
+        assert ("ask again when they have ended" in detail["message"]) is held
+        hints.append((held, int(one.headers["retry-after"])))
+    assert (True, 1) in hints
+    assert [wait_s for held, wait_s in hints if held and wait_s != 1] == []
+    assert spent.status_code == 429
+    assert "ask again when" not in spent.json()["detail"]["message"]
+
+
 @pytest.mark.parametrize("limit", ["tokens_per_day", "usd_per_day", "usd_per_month"])
 async def test_what_never_fits_is_not_promised_for_tomorrow(
     gateway: Gateway, tmp_path: Path, limit: str

@@ -7,6 +7,7 @@ told to look seldom.
 
 import asyncio
 import gc
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -139,6 +140,14 @@ def _same_at_once(house: _House) -> int:
     return status
 
 
+def _untold(house: _House) -> int:
+    """An outcome that is about nothing: the ledger's thread finds that out."""
+    about = {"outcomes": [{"request_id": "nobody", "question": "n", "truth": True}]}
+    head = "Content-Type: application/json", house.bearer
+    sent = posted(json.dumps(about).encode(), *head, path="/v1/outcomes")
+    return exchange(house.address, sent).status
+
+
 def _conflict(house: _House) -> int:
     once = f"Idempotency-Key: {time.time()}"
     assert house.post(raw(), once) == 200
@@ -174,6 +183,7 @@ _WORDS = "word " * 2_000
         (_late_body, 408),
         (_same_at_once, 504),
         (_conflict, 409),
+        (_untold, 422),
     ],
     ids=[
         "answered",
@@ -199,6 +209,7 @@ _WORDS = "word " * 2_000
         "slow body",
         "the same at once",
         "another body",
+        "an outcome of nothing",
     ],
 )
 def test_what_a_request_held_is_freed_at_its_end(

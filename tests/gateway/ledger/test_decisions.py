@@ -64,7 +64,20 @@ def test_a_decision_comes_out_as_it_went_in(
     store.log_decisions([one], [])
 
     assert list(store.decisions(Period())) == [one]
-    assert store.decisions_of("k_1", "r") == [one]
+    assert store.decisions_of("k_1", "r", 5) == [one]
+
+
+def test_of_many_requests_with_one_id_as_many_decisions_are_read_as_are_asked_for(
+    store: SqliteStore,
+) -> None:
+    rows = [decided(decision_id=n, at_s=100.0 * n) for n in range(1, 9)]
+    store.log_decisions(rows, [])
+
+    latest = store.decisions_of("k_1", "r", 3)
+    since = store.decisions_since("k_1", "r", 300.0, 2)
+
+    assert [one.at_s for one in latest] == [800.0, 700.0, 600.0]
+    assert [one.at_s for one in since] == [300.0, 400.0]
 
 
 def test_a_period_holds_what_was_decided_in_it_oldest_first(store: SqliteStore) -> None:
