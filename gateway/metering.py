@@ -149,9 +149,9 @@ class Metering:
             raise
         if work.asked is None and decision.steps and not self._terms.text_bytes:
             if self._terms.durable:
-                await self._written(order, work, decision)
+                await self._written(order, work, decision, sent_bytes)
             else:
-                self._tab.add(order, work, decision)
+                self._tab.add(order, work, decision, sent_bytes)
             return Served(decision)
         work.decision = decision
         risen = work.spending.risen if decision.routes else None
@@ -162,10 +162,10 @@ class Metering:
             self._writer.post(Settling(done))
         return Served(decision)
 
-    async def _written(self, order: Order, work: Work, decision: Decision) -> None:
+    async def _written(self, order: Order, work: Work, decision: Decision, sent_bytes: int) -> None:
         """Returns after the commit of what the decision costs. Raises: Refusal: see `_settle`."""
         try:
-            await self._tab.added(order, work, decision)
+            await self._tab.added(order, work, decision, sent_bytes)
         except StoreError as error:
             raise Refusal(unwritable()) from error
 

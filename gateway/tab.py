@@ -2,6 +2,8 @@
 
 What an answer costs is worked out for many at a time, when they are about to be written: that takes
 less than half of what it would for each alone. Until then all of what was held for it stays held.
+So do texts stay in memory, where nobody counts them once their caller is gone; what is not small is
+therefore worked out at once.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from gateway.ledger.rows import Day, Rows
 from gateway.ledger.store import Row
 from gateway.ledger.writer import Writer
 from gateway.rates import Rates
+from gateway.room import SMALL_BYTES
 from policies.limits import Amounts
 
 _LOG = logging.getLogger("tiergate")
@@ -83,14 +86,16 @@ class Tab:
         """Who waits for the entries to be written."""
         writer.gather = self.settle
 
-    def add(self, order: Order, work: Work, decision: Decision) -> None:
+    def add(self, order: Order, work: Work, decision: Decision, sent_bytes: int = 0) -> None:
         """Written with the next group, at the latest after the writer's interval."""
         self._writer.remind()
         self._entries.append((order, work, decision))
-        if len(self._entries) >= _MOST:
+        if len(self._entries) >= _MOST or sent_bytes > SMALL_BYTES:
             self.settle()
 
-    async def added(self, order: Order, work: Work, decision: Decision) -> None:
+    async def added(
+        self, order: Order, work: Work, decision: Decision, sent_bytes: int = 0
+    ) -> None:
         """Written as soon as nobody else is coming, or after a moment; returns after the commit.
 
         Raises:
@@ -103,7 +108,7 @@ class Tab:
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(written)
         self._entries.append((order, work, decision))
-        if len(self._entries) >= _MOST:
+        if len(self._entries) >= _MOST or sent_bytes > SMALL_BYTES:
             self.settle()
         try:
             await written

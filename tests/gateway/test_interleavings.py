@@ -1,5 +1,6 @@
 """Something else happens while a request is answered: it costs what was held for it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ async def accounts(
     for module in ("metering", "advance"):
         monkeypatch.setattr(f"gateway.{module}.time", clock)
     yield opened
+    opened.store.gate.set()
     opened.close()
 
 
@@ -29,6 +31,26 @@ async def read_whole(accounts: Accounts) -> None:
     for one in accounts.landed():
         assert one.task is not None
         await one.task
+
+
+async def test_no_large_text_stays_in_memory_until_its_charge_is_written(
+    accounts: Accounts,
+) -> None:
+    accounts.store.gate.clear()
+    busy = asyncio.create_task(accounts.written())
+    await accounts.pause()
+    for text in ("small", "large" * 20_000):
+        one = await accounts.ask("free", text)
+        one.go.set_result((0.1, True))
+        await accounts.pause()
+
+        kept = [order.inquiry.state for order, _, _ in accounts.metering._tab._entries]
+        assert kept == ([text] if text == "small" else [])
+    accounts.store.gate.set()
+    await busy
+    await accounts.written()
+
+    assert accounts.rows("SELECT count(*) FROM charges") == [(2,)]
 
 
 @pytest.mark.parametrize("before", [0, 1], ids=["the first of a block", "within a block"])
