@@ -93,6 +93,7 @@ async def serve(
     work_aside()
     services, notifier = new_services(settings), Notifier()
     server = _Server(_uvicorn(settings, services), services, settings.server.leave_s)
+    server.on_stop = notifier.stopping
     with server.told(), open_traces(settings) as traces, open_books(settings, services):
         services.journal.traces = traces
         serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -162,6 +163,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, services: Services, leave_s: float) -> None:
         super().__init__(config)
         self.on_hangup: Callable[[], Coroutine[None, None, None]] | None = None
+        self.on_stop: Callable[[], None] = lambda: None
         self._services = services
         self._leave_s = leave_s
         self._hangups: set[asyncio.Task[None]] = set()
@@ -201,6 +203,7 @@ class _Server(uvicorn.Server):
         """Stop as uvicorn does, and say so the first time."""
         if not self.should_exit:
             _LOG.info("stopping", extra={"in_progress": len(self.server_state.tasks)})
+            self.on_stop()
         super().handle_exit(sig, frame)
 
     def _leave(self) -> None:

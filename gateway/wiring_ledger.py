@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from gateway.app import Services
 from gateway.auth import KeyRing
 from gateway.charging import Terms
+from gateway.chores import chores
 from gateway.config import Settings
 from gateway.config_file import ConfigError
 from gateway.config_prices import engine_prices
@@ -101,16 +102,10 @@ async def kept(
     if books is None or metering is None:
         yield
         return
-    chores = [
-        asyncio.create_task(_tidied(books, metering)),
-        asyncio.create_task(keep_pruned(books.writer, retention_days * _DAY_S)),
-        asyncio.create_task(keep_forgetting(books.writer, decision_days * _DAY_S)),
-    ]
-    try:
+    pruned = keep_pruned(books.writer, retention_days * _DAY_S)
+    forgotten = keep_forgetting(books.writer, decision_days * _DAY_S)
+    async with chores(_tidied(books, metering), pruned, forgotten):
         yield
-    finally:
-        for chore in chores:
-            chore.cancel()
 
 
 async def _tidied(books: Books, metering: Metering) -> None:

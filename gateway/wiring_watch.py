@@ -1,6 +1,5 @@
 """Puts together who watches the cascades of a gateway, and runs it beside the answering."""
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -8,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gateway.app import Services
+from gateway.chores import chores
 from gateway.config import Settings
 from gateway.config_prices import engine_prices
 from gateway.ledger.books import Books
@@ -56,20 +56,13 @@ async def watched(services: Services, settings: Settings) -> AsyncIterator[None]
         await vigil.meet({tier.name: tier.digest for plan in plans for tier in plan.tiers})
     except StoreError as error:
         raise NoLedger(f"ledger.path: {error}") from error
-    chores = [
-        asyncio.create_task(opinions.work(vigil.took)),
-        asyncio.create_task(repeated(_OBEY_EVERY_S, vigil.obey)),
-        asyncio.create_task(repeated(_COMPARE_EVERY_S, vigil.compare)),
-    ]
-    for chore in chores:
-        chore.add_done_callback(_told_of_the_end)
-    try:
-        yield
-    finally:
-        services.witness = services.vigil = None
-        for chore in chores:
-            chore.cancel()
-        await asyncio.gather(*chores, return_exceptions=True)
+    work = opinions.work(vigil.took)
+    looks = repeated(_OBEY_EVERY_S, vigil.obey), repeated(_COMPARE_EVERY_S, vigil.compare)
+    async with chores(work, *looks):
+        try:
+            yield
+        finally:
+            services.witness = services.vigil = None
 
 
 def watch_again(services: Services, settings: Settings) -> None:
@@ -130,9 +123,3 @@ async def _opinions(settings: Settings, books: Books, figures: Figures) -> Secon
         spent_today=spent,
         figures=figures,
     )
-
-
-def _told_of_the_end(chore: "asyncio.Task[None]") -> None:
-    """A chore ends when it is cancelled; anything else is a bug, and the watch goes on without."""
-    if not chore.cancelled() and (error := chore.exception()) is not None:
-        _LOG.error("a part of the watch has ended", exc_info=error)

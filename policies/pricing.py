@@ -17,16 +17,6 @@ _HOUR_US = 3600 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """What one engine spent on one request."""
-
-    engine: str
-    tokens: int
-    busy_us: int
-    """Engine time in microseconds."""
-
-
-@dataclass(frozen=True, slots=True)
 class Tariff:
     """What an engine or a hosted model costs from a moment on."""
 
@@ -80,18 +70,6 @@ class PriceList:
                 found = tariff
         return found
 
-    def cost_each(self, uses: Sequence[Use], at_s: float) -> tuple[int | None, ...]:
-        """Nanos for each engine's work, in the order of `uses`; `None` where it is unpriced."""
-        tariffs = [self.tariff(use.engine, at_s) for use in uses]
-        return tuple(
-            None if tariff is None else tariff.cost(use.tokens, use.busy_us)
-            for use, tariff in zip(uses, tariffs, strict=True)
-        )
-
-    def cost(self, uses: Sequence[Use], at_s: float) -> int | None:
-        """Nanos for the work of all engines; `None` if one of them is unpriced."""
-        return total(self.cost_each(uses, at_s))
-
     def ceiling(self, names: Sequence[str], at_s: float, longest_us: int) -> Ceiling | None:
         """A bound for engines that take at most so many microseconds each; `None` = unpriced.
 
@@ -122,12 +100,6 @@ class PriceList:
             for tariff in self.tariffs[name]
         ]
         return hashlib.sha256("\n".join(said).encode()).hexdigest()[:8]
-
-
-def total(costs: Sequence[int | None]) -> int | None:
-    """The sum in nanos; `None` if one is unpriced. No work costs nothing, whoever does it."""
-    priced = [cost for cost in costs if cost is not None]
-    return sum(priced) if len(priced) == len(costs) else None
 
 
 def break_even_tokens(hosted: Tariff, owned_hour: int, hours: float) -> float | None:

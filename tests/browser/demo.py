@@ -23,7 +23,6 @@ from gateway.policy_file import (
     policy_text,
 )
 from policies.calibration import Calibration
-from policies.pricing import total
 from policies.sequential import Evidence, after
 
 CONFIG = """
@@ -158,7 +157,7 @@ def _charge(key_id: str, at_s: float, size: float, chance: random.Random) -> Cha
         status=504 if failed else 200,
         escalated=escalated,
         reasons=reasons or None,
-        nanos=total([step.nanos for step in steps]),
+        nanos=sum(step.nanos or 0 for step in steps),
         price_version="demo",
     )
 

@@ -20,7 +20,6 @@ from gateway.ledger.calendar import Calendar
 from gateway.ledger.store import Charge, ChargedStep, Row
 from gateway.memo import Memo
 from gateway.plan import Means, Plan, Tier
-from policies.pricing import Use
 
 PRICES = engine_prices(
     PricesSection(
@@ -95,7 +94,9 @@ def test_a_row_is_what_the_ledger_makes_of_such_a_charge(
 
     row = row_of(order, steps, risen, terms, NOW_S)
 
-    costs = [PRICES.cost([Use(one.engine, one.tokens, 0)], NOW_S) for one in steps]
+    tariffs = [PRICES.tariff(one.engine, NOW_S) for one in steps]
+    pairs = zip(tariffs, steps, strict=True)
+    costs = [None if tariff is None else tariff.cost(one.tokens) for tariff, one in pairs]
     nanos = None if None in costs else sum(cost or 0 for cost in costs)
     charge = Charge(
         at_s=NOW_S,

@@ -8,7 +8,6 @@ import pytest
 from gateway.config import Settings
 from gateway.config_file import ConfigError, load
 from gateway.config_prices import engine_prices, hosted_prices
-from policies.pricing import Use
 
 ROOT = Path(__file__).parents[2]
 DAY = "effective = 2026-10-01\n"
@@ -29,8 +28,9 @@ def test_a_price_is_taken_as_it_is_written(tmp_path: Path) -> None:
     assert (earlier.million_tokens, earlier.hour) == (42_000_000, 300_000_000)
     assert (later.million_tokens, later.hour) == (70_000_000, 0)
     assert later.from_s == 1_796_083_200  # 2026-12-01T00:00Z
-    assert prices.cost([Use("starter", 3, 0)], later.from_s - 0.001) == 126
-    assert prices.cost([Use("starter", 3, 0)], later.from_s) == 210
+    assert prices.tariff("starter", later.from_s - 0.001) == earlier
+    assert prices.tariff("starter", later.from_s) == later
+    assert (earlier.cost(3), later.cost(3)) == (126, 210)
 
 
 def test_no_engine_has_a_price_by_default_and_hosted_models_have() -> None:
@@ -124,7 +124,9 @@ def test_zero_is_a_price(tmp_path: Path) -> None:
 
     prices = engine_prices(load(path).settings.prices)
 
-    assert prices.cost([Use("starter", 10**6, 10**6)], 2e9) == 0
+    free = prices.tariff("starter", 2e9)
+    assert free is not None
+    assert free.cost(10**6, 10**6) == 0
 
 
 def test_the_prices_of_the_documentation_are_accepted(tmp_path: Path) -> None:

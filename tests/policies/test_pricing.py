@@ -12,9 +12,7 @@ from policies.pricing import (
     NANOS,
     PriceList,
     Tariff,
-    Use,
     break_even_tokens,
-    total,
 )
 
 HOUR_US = 3600 * 10**6
@@ -51,30 +49,23 @@ def test_a_cost_is_within_half_a_nano_of_the_exact_one(
     assert abs(cost - exact) <= Fraction(1, 2)
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**9)), max_size=8))
-def test_the_order_of_engines_does_not_move_the_sum(work: list[tuple[int, int]]) -> None:
-    prices = PriceList("USD", {"a": (Tariff(0, 42_000_123, 790_000_000),)})
-    uses = [Use("a", tokens, busy_us) for tokens, busy_us in work]
-
-    assert prices.cost(uses, 1.0) == prices.cost(uses[::-1], 1.0)
-
-
 def test_a_tariff_holds_from_its_first_second_until_the_next() -> None:
-    prices = PriceList("USD", {"a": (Tariff(100, 1_000_000), Tariff(200, 2_000_000))})
-    one = [Use("a", 1, 0)]
+    first, second = Tariff(100, 1_000_000), Tariff(200, 2_000_000)
+    prices = PriceList("USD", {"a": (first, second)})
 
-    assert [prices.cost(one, at_s) for at_s in (99.9, 100, 199.9, 200, 1e9)] == [None, 1, 1, 2, 2]
+    found = [prices.tariff("a", at_s) for at_s in (99.9, 100, 199.9, 200, 1e9)]
+
+    assert found == [None, first, first, second, second]
 
 
 def test_an_engine_without_a_price_is_unpriced_and_a_free_one_is_free() -> None:
     prices = PriceList("USD", {"free": (Tariff(0),)})
 
-    assert prices.cost([Use("free", 1000, 1000)], 1.0) == 0
-    assert prices.cost([Use("free", 1, 0), Use("other", 1, 0)], 1.0) is None
-    assert prices.cost_each([Use("free", 1, 0), Use("other", 1, 0)], 1.0) == (0, None)
+    free = prices.tariff("free", 1.0)
+    assert free is not None
+    assert free.cost(1000, 1000) == 0
+    assert prices.tariff("other", 1.0) is None
     assert prices.unpriced(["free", "other"], 1.0) == ("other",)
-    assert total([]) == 0
-    assert total([0, None]) is None
 
 
 def test_the_version_moves_with_every_price_and_with_nothing_else() -> None:
@@ -130,10 +121,11 @@ def test_a_ceiling_is_never_below_the_tariffs(
     ceiling = prices.ceiling(names, at_s, 8_000_000)
 
     assert ceiling is not None
-    uses = [Use(name, n, 8_000_000 * times) for name, n in zip(names, tokens, strict=False)]
-    cost = prices.cost(uses, at_s)
-    assert cost is not None
-    assert cost <= ceiling.cost(sum(use.tokens for use in uses), times)
+    in_force = list(filter(None, (prices.tariff(name, at_s) for name in names)))
+    assert len(in_force) == len(names)
+    read = tokens[: len(names)]
+    cost = sum(map(lambda one, n: one.cost(n, 8_000_000 * times), in_force, read))
+    assert cost <= ceiling.cost(sum(read), times)
 
 
 def test_a_ceiling_holds_as_long_as_its_tariffs() -> None:

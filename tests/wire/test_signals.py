@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -198,6 +199,30 @@ def test_a_service_manager_is_told_of_every_turn(tmp_path: Path) -> None:
 
     assert "STATUS=loading scripted" in told[0]
     assert "MONOTONIC_USEC=" in told[2]
+
+
+def test_a_service_manager_is_told_before_the_last_requests_are_answered(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        environment = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        with (
+            running(_SLOW, tmp_path, environment=environment) as gateway,
+            ThreadPoolExecutor(1) as caller,
+        ):
+            until(manager, "READY=1")
+            asked = caller.submit(
+                httpx.post, f"{gateway.url}/v1/systemone", json=ask(), timeout=30, trust_env=False
+            )
+            while in_progress(gateway) < 1:
+                pass
+            os.kill(gateway.pid, signal.SIGTERM)
+            until(manager, "STOPPING=1")
+            early = not asked.done()
+            status = asked.result().status_code
+
+    assert early
+    assert status == 200
 
 
 def until(manager: socket.socket, line: str) -> str:
