@@ -284,13 +284,9 @@ class Broken(EngineError):
 
 def kind_of(question: Question) -> Kind:
     """The wire name of the question's kind."""
-    match question:
-        case Noul():
-            return "noul"
-        case Choice():
-            return "choice"
-        case Score():
-            return "score"
+    if isinstance(question, Choice):
+        return "choice"
+    return "noul" if isinstance(question, Noul) else "score"
 
 
 def label_count(question: Question) -> int:
