@@ -209,9 +209,7 @@ class Ask:
         request_id = scope["tiergate.request_id"].decode()
 
         def leashed() -> Leash:
-            spent_s = (
-                perf_counter() - passage.decoded_s
-            )  # waiting for an earlier request that failed
+            spent_s = perf_counter() - passage.decoded_s  # with an earlier one that failed
             return Leash(services.deadline_s - spent_s, self._late, receive)
 
         async def read(spending: Spending, most_escalations: int | None = None) -> Decision:
