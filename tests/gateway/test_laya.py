@@ -165,7 +165,7 @@ def test_a_missing_package_is_told_with_the_extra_of_the_device(
     monkeypatch.setattr(wiring_engines, "engine_class", lambda _: lacking)
     section = LayaEngineSection(kind="laya", path="x", device=device)
 
-    with pytest.raises(wiring_engines.CannotStart, match=rf"tiergate\[{device},laya\]"):
+    with pytest.raises(wiring_engines.CannotStart, match=rf"pip install '\.\[{device},laya\]'$"):
         wiring_engines.open_engine("laya", section)
 
 
