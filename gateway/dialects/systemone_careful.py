@@ -94,16 +94,19 @@ def careful_ask(
         return ASK.validate_json(body)  # says where
     refuse_ids(_parts(content, "questions"))
     refuse_many(_parts(content, "assets"), max_assets)
-    found = _wrong(_FRAME, content)
+    found, rest = _wrong(_FRAME, content), False
     for field, form in _PARTS.items():
         for name, part in _parts(content, field).items():
             if len(found) > MAX_FAULTS * len(_PARTS):
+                rest = True
                 break
-            for fault in _wrong(form, _trimmed(part)):
+            looked_at = _trimmed(part)
+            rest = rest or looked_at is not part
+            for fault in _wrong(form, looked_at):
                 fault["loc"] = (field, name, *fault["loc"])
                 found.append(fault)
     if found:
-        raise unfit(found)
+        raise unfit(found, rest=rest)
     return cast("Ask", content)
 
 

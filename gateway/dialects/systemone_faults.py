@@ -23,8 +23,11 @@ def found_by(error: ValidationError) -> list[ErrorDetails]:
     return error.errors(include_url=False, include_input=False, include_context=False)
 
 
-def unfit(found: Sequence[ErrorDetails]) -> Refusal:
-    """Every fault once, with the location in the body; the three shapes of a text as one."""
+def unfit(found: Sequence[ErrorDetails], *, rest: bool = False) -> Refusal:
+    """Every fault once, with the location in the body; the three shapes of a text as one.
+
+    `rest`: there is more that nobody has looked at.
+    """
     faults: dict[tuple[str | int, ...], Fault] = {}
     branches = Counter(f["loc"][:-1] for f in found if _is_text_branch(f))
     for fault in found:
@@ -36,7 +39,8 @@ def unfit(found: Sequence[ErrorDetails]) -> Refusal:
         faults.setdefault(loc, Fault(type_, loc, message))
     shown = list(faults.values())[:MAX_FAULTS]
     if (more := len(faults) - len(shown)) > 0:
-        shown.append(Fault("too_many_faults", ("body",), f"And {more} more faults"))
+        least = "at least " if rest else ""
+        shown.append(Fault("too_many_faults", ("body",), f"And {least}{more} more faults"))
     return invalid(*shown)
 
 

@@ -1,7 +1,7 @@
 """Large requests are read as small ones are, and cost no more when much is wrong with them."""
 
 import json
-from typing import Any
+from typing import Any, get_type_hints
 from unittest import mock
 
 import pytest
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from gateway.dialects import systemone_careful
 from gateway.dialects.systemone import AskLimits, decode, encode_problem
 from gateway.dialects.systemone_faults import found_by
-from gateway.dialects.systemone_schema import ASK
+from gateway.dialects.systemone_schema import ASK, Ask
 from gateway.dialects.systemone_text import TextLimits
 from gateway.errors import Refusal
 from tests.wire.strategies import ASKS, almost
@@ -120,6 +120,7 @@ def test_of_many_wrong_options_only_some_are_found(options: dict[str, Any]) -> N
     assert found.call_count == 1
     assert [fault.type for fault in faults[:2]] == ["text_type"] * 2
     assert len(faults) == 101
+    assert faults[-1].msg.startswith("And at least ")
 
 
 def test_of_many_wrong_questions_only_some_are_found() -> None:
@@ -127,10 +128,29 @@ def test_of_many_wrong_questions_only_some_are_found() -> None:
     body = {"state": "", "questions": {f"q{i}": wrong for i in range(250)}}
     found = mock.Mock(side_effect=found_by)
 
-    with mock.patch.object(systemone_careful, "found_by", found), pytest.raises(Refusal):
+    with mock.patch.object(systemone_careful, "found_by", found), pytest.raises(Refusal) as refused:
         decode(json.dumps(body).encode(), None, LIMITS)
 
     assert found.call_count == 1
+    assert refused.value.problem.faults[-1].msg == "And at least 100 more faults"
+
+
+def test_where_all_is_looked_at_all_is_counted() -> None:
+    wrong = {"type": "choice", "criteria": {f"option {i}": i for i in range(150)}}
+
+    found = _raised(json.dumps({"state": "", "questions": {"q": wrong}}).encode())
+
+    assert found[-1]["msg"] == "And 50 more faults"
+
+
+def test_the_frame_of_a_request_has_all_that_a_request_has() -> None:
+    frame, whole = (
+        get_type_hints(one, include_extras=True) for one in (systemone_careful._Frame, Ask)
+    )
+
+    assert frame.keys() == whole.keys()
+    parts = systemone_careful._PARTS.keys()
+    assert [name for name in whole if frame[name] != whole[name]] == sorted(parts, reverse=True)
 
 
 def test_a_long_id_is_refused_before_what_it_asks_is_looked_at() -> None:
