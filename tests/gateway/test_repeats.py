@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from engines.scripted import ScriptedEngine
@@ -134,6 +135,26 @@ async def test_the_same_request_in_flight_is_read_once(
     assert engine.reads == len(charged(settings)) == 1
 
 
+async def left_alone(
+    client: httpx.AsyncClient,
+    engine: ScriptedEngine,
+    hold: threading.Event,
+    key: dict[str, str],
+    others: int,
+) -> list[asyncio.Task[httpx.Response]]:
+    """Retries that had joined a request when its caller left, all answered."""
+    first = asyncio.create_task(client.post(PATH, json=ASK, headers=key))
+    while not engine.entered:
+        await asyncio.sleep(0.001)
+    retry = key | {"x-typesafe-retry-count": "1"}
+    tasks = [asyncio.create_task(client.post(PATH, json=ASK, headers=retry)) for _ in range(others)]
+    await asyncio.sleep(0.05)
+    first.cancel()
+    hold.set()
+    await asyncio.gather(*tasks)
+    return tasks
+
+
 async def test_who_joins_one_request_after_another_has_one_deadline_for_all_of_them(
     gateway: Gateway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,17 +171,9 @@ async def test_who_joins_one_request_after_another_has_one_deadline_for_all_of_t
     engine = ScriptedEngine(hold=hold)
     key = bearer(settings)
     with gateway(settings, engine) as client:
-        first = asyncio.create_task(client.post(PATH, json=ASK, headers=key))
-        while not engine.entered:
-            await asyncio.sleep(0.001)
-        retry = key | {"x-typesafe-retry-count": "1"}
-        others = [asyncio.create_task(client.post(PATH, json=ASK, headers=retry)) for _ in range(5)]
-        await asyncio.sleep(0.05)
-        first.cancel()
-        hold.set()
-        answers = await asyncio.gather(*others)
+        others = await left_alone(client, engine, hold, key, 5)
 
-    assert {answer.status_code for answer in answers} == {200}
+    assert {one.result().status_code for one in others} == {200}
     assert all(left[one][0] > left[one][1] for one in others)
 
 
@@ -172,15 +185,7 @@ async def test_who_joined_a_request_is_answered_when_its_caller_leaves(
     settings = ledger_settings(tmp_path)
     key = bearer(settings)
     with gateway(settings, engine) as client:
-        first = asyncio.create_task(client.post(PATH, json=ASK, headers=key))
-        while not engine.entered:
-            await asyncio.sleep(0.001)
-        retry = key | {"x-typesafe-retry-count": "1"}
-        second = asyncio.create_task(client.post(PATH, json=ASK, headers=retry))
-        await asyncio.sleep(0.05)
-        first.cancel()
-        hold.set()
-        answer = await second
+        (second,) = await left_alone(client, engine, hold, key, 1)
 
-    assert answer.status_code == 200
+    assert second.result().status_code == 200
     assert sorted(one["status"] for one in charged(settings)) == [200, 499]
