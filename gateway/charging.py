@@ -197,10 +197,11 @@ def used_up(found: Exhausted, asked: Admission) -> Refusal:
     unit, shown = ("usd", money) if found.unit == "nanos" else (found.unit, _itself)
     name = f"{unit}_per_{found.window}"
     allowed, used, held, wanted = map(shown, (found.limit, found.used, found.held, found.wanted))
+    wait_s: float = math.ceil(max(1.0, end_s - asked.now_s))
     if found.wanted > found.limit:
         hope = "this request would need more than all of it"
     elif found.used + found.wanted <= found.limit:
-        hope = "ask again when they have ended"
+        hope, wait_s = "ask again when they have ended", _HELD_RETRY_S
     else:
         hope = f"it is full again at {resets}"
     message = (
@@ -209,9 +210,6 @@ def used_up(found: Exhausted, asked: Admission) -> Refusal:
     )
     details: dict[str, Json] = {"limit": name, "allowed": allowed, "used": used, "held": held}
     details |= {"wanted": wanted, "resets_at": resets}
-    wait_s: float = math.ceil(max(1.0, end_s - asked.now_s))
-    if found.used + found.wanted <= found.limit:
-        wait_s = _HELD_RETRY_S
     return Refusal(Problem("budget_exhausted", message, details=details, retry_after_s=wait_s))
 
 

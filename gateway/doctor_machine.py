@@ -43,12 +43,12 @@ class Machine:
         """What an engine of this kind lacks to use a GPU; empty = nothing."""
         if kind == "clef":
             if importlib.util.find_spec("torch") is None:
-                return "torch is not installed; pip install '.[clef]'"
+                return "torch is not installed; in tiergate's folder: pip install '.[clef]'"
             import torch
 
             return "" if torch.cuda.is_available() else "torch finds no usable CUDA device"
         if importlib.util.find_spec("onnxruntime") is None:
-            return "onnxruntime is not installed; pip install '.[cuda]'"
+            return "onnxruntime is not installed; in tiergate's folder: pip install '.[cuda]'"
         from engines.runtime import onnxruntime
 
         if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
